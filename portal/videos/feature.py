@@ -21,6 +21,10 @@ from portal.storage.bucket import Storage
 Run = Callable[..., Awaitable[None]]
 
 
+# Says why there is no video of an id yet, to readers who may know it.
+Absence = Callable[[UUID, Principal], Awaitable[VideoNotFound | None]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """A feature: its name, its kinds of jobs with what workers do for them, and its hooks.
@@ -40,5 +44,5 @@ class Feature:
     sweep: Callable[[Storage, datetime], Awaitable[int]] | None = None
     prune: Callable[[], Awaitable[None]] | None = None
     read_metrics: Callable[[], Awaitable[Sequence[Metric]]] | None = None
-    explain_absence: Callable[[UUID, Principal], Awaitable[VideoNotFound | None]] | None = None
+    explain_absence: Absence | None = None
     work_beside: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None

@@ -18,6 +18,7 @@ from portal.config import Config, is_tracing_wanted
 from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
+from portal.features import ABSENCES, VERSION_HOOKS
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, downloads, errors, monitoring, playback
@@ -247,7 +248,7 @@ def _install_middleware(app: Quart, config: Config) -> None:
 
     @app.while_serving
     async def context() -> AsyncGenerator[None]:
-        async with open_context(config) as opened:
+        async with open_context(config, hooks=VERSION_HOOKS, absences=ABSENCES) as opened:
             app.extensions["portal"] = opened
             headers.set(config, await _storage_origin(opened))
             await _warn_if_open(opened)

@@ -23,10 +23,10 @@ from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
 from portal.errors import VideoNotFound
-from portal.features import ABSENCES, VERSION_HOOKS
 from portal.processing.version_hooks import VersionHook
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
+from portal.videos.feature import Absence
 from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, issue_uploads
@@ -114,7 +114,7 @@ class WebContext:
     config: Config
     storage: Storage
     hooks: Sequence[VersionHook]
-    absences: Sequence[Callable[[UUID, Principal], Awaitable[VideoNotFound | None]]]
+    absences: Sequence[Absence]
     playlists: Playlists
     streams: EventStreams
     # Limit of concurrent searches, the most expensive requests that anyone may send.
@@ -174,8 +174,10 @@ def web_context() -> WebContext:
 
 
 @asynccontextmanager
-async def open_context(config: Config) -> AsyncIterator[WebContext]:
-    """Open the context for the lifetime of a process.
+async def open_context(
+    config: Config, *, hooks: Sequence[VersionHook], absences: Sequence[Absence]
+) -> AsyncIterator[WebContext]:
+    """Open the context for the lifetime of a process, with what features declare.
 
     Nothing is contacted yet, so that the web process starts, and reports what is missing, while the
     database or storage is down.
@@ -187,8 +189,8 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
         yield WebContext(
             config=config,
             storage=storage,
-            hooks=VERSION_HOOKS,
-            absences=ABSENCES,
+            hooks=hooks,
+            absences=absences,
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),
