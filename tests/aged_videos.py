@@ -7,9 +7,9 @@ from typing import Any
 from page_rows import make_attempt
 
 from portal.database.models import Outcome, Video
+from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.storage.objects import output_prefix
-from portal.web.composition import WebContext
 
 LONG_AGO = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 

@@ -34,8 +34,8 @@ import portal
 from portal.bundled.data_folder import database_account
 from portal.config import Config
 from portal.database.account_models import Account, Role
+from portal.http.composition import WebContext
 from portal.web.app import create_app
-from portal.web.composition import WebContext
 
 # Memory that a database server needs with its log.
 MEMORY_NEEDED_BYTES = 2 * 1024**3

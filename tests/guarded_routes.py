@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from quart import Quart
 
-from portal.web.auth import Policy, declaration_of
+from portal.http.auth import Policy, declaration_of
 
 # Values for parameters of paths other than ids.
 NUMBERS = dict.fromkeys(("number", "attempt", "delivery_id"), "1")

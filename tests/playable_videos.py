@@ -24,9 +24,9 @@ from portal.accounts.permissions import ANYONE, Principal
 from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Caption, Rendition, RenditionState, Video, Visibility
+from portal.http.auth import SEEN, VIDEO_IDS
+from portal.http.composition import WebContext
 from portal.transcoding.packaging.master import Kind
-from portal.web.auth import SEEN, VIDEO_IDS
-from portal.web.composition import WebContext
 
 LIFE = {"expiresInSeconds": 3600}
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"

@@ -29,9 +29,9 @@ from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.connection import execute
 from portal.database.models import Upload, Video
+from portal.http.composition import AccountsExist
+from portal.http.cookies import PLAIN_COOKIE
 from portal.web.app import create_app
-from portal.web.composition import AccountsExist
-from portal.web.cookies import PLAIN_COOKIE
 
 PASSWORD = "four calm green boats"
 # Reserved for documentation (RFC 5737).

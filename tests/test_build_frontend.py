@@ -8,7 +8,7 @@ import pytest
 from build_frontend import is_fresh
 from front_end import STATIC
 
-from portal.web.assets import FrontEndNotBuilt, load_manifest
+from portal.http.assets import FrontEndNotBuilt, load_manifest
 
 
 @pytest.fixture

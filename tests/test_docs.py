@@ -15,7 +15,7 @@ from prometheus_client import Metric
 
 from portal.cli.main import main
 from portal.config import Config
-from portal.statistics.metrics import metrics_of
+from portal.features.statistics.metrics import metrics_of
 from portal.telemetry.metrics import process_registry
 from portal.web.monitoring import Figures, FiguresCollector
 

@@ -8,8 +8,8 @@ from api_client import Client, answered, presign, rows
 from quart import Response
 from yarl import URL
 
+from portal.http.composition import WebContext
 from portal.retry import Backoff, retry
-from portal.web.composition import WebContext
 
 MIB = 1024**2
 PART_BYTES = 16 * MIB

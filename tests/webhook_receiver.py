@@ -19,9 +19,9 @@ from running_portal import free_port, until
 from yarl import URL
 
 from portal.config import Config
+from portal.features.webhooks import sending
 from portal.queue.app import WorkerConnector, queue_app
 from portal.queue.jobs import WEBHOOK_QUEUE
-from portal.webhooks import sending
 from portal.worker.run import WEBHOOK_CONCURRENCY
 
 SETTINGS = {"outgoing_networks": (ip_network("127.0.0.0/8"),), "outgoing_allow_http": True}

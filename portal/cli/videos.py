@@ -10,8 +10,9 @@ from portal.cli import common
 from portal.database.connection import Row, fetch_rows
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
+from portal.features.deletion import service as deletion
 from portal.queue.rows import JOBS_OF_VIDEO, read_queue
-from portal.videos import deletion, library, publishing, reading
+from portal.videos import library, publishing, reading
 from portal.videos.library_queries import LibraryQuery
 
 STATUSES = ("processing", "ready", "failed")

@@ -2,21 +2,19 @@
 
 from functools import partial
 
+from portal.features.captions import service as captions
+from portal.features.captions import transcription
+from portal.features.captions import versions as caption_versions
+from portal.features.downloads import service as downloads
+from portal.features.imports import service as imports
+from portal.features.posters import service as posters
+from portal.features.statistics import folding, metrics
+from portal.features.webhooks import endpoints, sending
 from portal.processing import encoding, first_pass, jobs, later_passes, removal, storyboards
 from portal.processing.captions import CAPTIONS, TRANSCRIPTION
 from portal.queue.deliveries import DELIVERY
-from portal.statistics import folding, metrics
-from portal.videos import (
-    caption_versions,
-    captions,
-    downloads,
-    imports,
-    playback_links,
-    posters,
-    transcription,
-)
+from portal.videos import playback_links
 from portal.videos.feature import Feature
-from portal.webhooks import endpoints, sending
 
 _FEATURES = (
     Feature(

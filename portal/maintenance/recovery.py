@@ -28,9 +28,9 @@ from portal.database.connection import (
     transaction,
 )
 from portal.features import FEATURES
+from portal.features.deletion.service import finish_deletions
 from portal.queue.jobs import Job, Required
 from portal.queue.rows import DEAD_AFTER_S, end_job, queue_again
-from portal.videos.deletion import finish_deletions
 
 logger = logging.getLogger(__name__)
 

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from portal.database.connection import lock_video, transaction
 from portal.database.models import Attempt, Rendition, RenditionState, Version, Video, VideoStatus
+from portal.features.captions import versions as caption_versions
+from portal.features.posters import service as posters
 from portal.processing import captions, outputs, renditions
 from portal.processing.jobs import enqueue_completion
 from portal.processing.sources import holds_source
@@ -18,7 +20,6 @@ from portal.storage.objects import output_root
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
-from portal.videos import caption_versions, posters
 
 FIX = "Run `portal doctor --deep --fix`, which enqueues the job that makes them again."
 

@@ -15,12 +15,7 @@ from math import inf
 from typing import Self
 from uuid import UUID
 
-from portal.database.models import (
-    Caption,
-    Rendition,
-    RenditionState,
-    Version,
-)
+from portal.database.models import Caption, Rendition, RenditionState, Version
 from portal.database.search import spoken_document
 from portal.queue.jobs import SIDE_QUEUE, SPEECH_QUEUE, Job, Required
 from portal.storage.objects import output_root

@@ -9,21 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from portal.concurrency import task_group
-from portal.database.connection import (
-    execute,
-    fetch_rows,
-    lock_version,
-    server_time,
-    transaction,
-)
-from portal.database.models import (
-    Attempt,
-    Outcome,
-    Rendition,
-    RenditionState,
-    Version,
-    VideoStatus,
-)
+from portal.database.connection import execute, fetch_rows, lock_version, server_time, transaction
+from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Version, VideoStatus
 from portal.processing import attempts
 from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.processing.outputs import put_master

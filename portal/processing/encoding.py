@@ -22,13 +22,7 @@ from portal.processing import parts
 from portal.processing.attempts import ENDING_TIMEOUT_S, LeaseLost, OpenAttempt
 from portal.processing.outputs import StorageSink
 from portal.processing.parts import Lease
-from portal.processing.progress import (
-    ESTIMATE_AFTER_S,
-    Heartbeat,
-    Progress,
-    Stage,
-    beating,
-)
+from portal.processing.progress import ESTIMATE_AFTER_S, Heartbeat, Progress, Stage, beating
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, probed_source
 from portal.queue.jobs import RunAgain

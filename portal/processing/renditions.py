@@ -33,11 +33,7 @@ from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.processing.jobs import STORYBOARD, enqueue_completion, enqueue_encode
 from portal.processing.sources import Source
 from portal.processing.version_hooks import VersionHook
-from portal.processing.versions import (
-    delete_progress,
-    make_current,
-    note_of_version,
-)
+from portal.processing.versions import delete_progress, make_current, note_of_version
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind

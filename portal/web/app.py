@@ -19,53 +19,46 @@ from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
 from portal.features import ABSENCES, VERSION_HOOKS
+from portal.features.captions import api as api_captions
+from portal.features.captions import pages as captions
+from portal.features.cuts import api as api_cuts
+from portal.features.cuts import pages as cuts
+from portal.features.downloads import api as api_downloads
+from portal.features.downloads import files as downloads
+from portal.features.downloads import pages as download_pages
+from portal.features.imports import api as api_imports
+from portal.features.posters import pages as posters
+from portal.features.statistics import api as api_statistics
+from portal.features.statistics import library_page as library_statistics
+from portal.features.statistics import pages as statistics
+from portal.features.webhooks import api as api_webhooks
+from portal.features.webhooks import pages as webhooks
+from portal.http import assets, auth, errors, formatting, idempotency, json_bodies
+from portal.http.composition import WebContext, open_context
+from portal.http.server import limits
+from portal.http.server.context import SAFE_METHODS, App, RequestContext, state_of
+from portal.http.server.headers import SecurityHeaders
+from portal.http.server.limits import Rate
+from portal.http.server.origins import check_origin, share
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
-from portal.web import assets, auth, downloads, errors, monitoring, playback
-from portal.web.api import (
-    access,
-    idempotency,
-    json_bodies,
-    openapi,
-    transcodes,
-    uploads,
-    videos,
-)
-from portal.web.api import captions as api_captions
-from portal.web.api import cuts as api_cuts
-from portal.web.api import downloads as api_downloads
+from portal.web import monitoring, playback
+from portal.web.api import access, openapi, transcodes, uploads, videos
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
-from portal.web.api import imports as api_imports
-from portal.web.api import statistics as api_statistics
-from portal.web.api import webhooks as api_webhooks
-from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
     account,
     bulk_actions,
-    captions,
-    cuts,
     editing,
     embedding,
-    formatting,
     library,
-    library_statistics,
     people,
-    posters,
     signing_in,
-    statistics,
     upload,
     video,
     visibility,
-    webhooks,
     workshop,
 )
-from portal.web.pages import downloads as download_pages
-from portal.web.server import limits
-from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
-from portal.web.server.headers import SecurityHeaders
-from portal.web.server.limits import Rate
-from portal.web.server.origins import check_origin, share
 
 logger = logging.getLogger(__name__)
 

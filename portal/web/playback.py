@@ -32,6 +32,14 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import Video, VideoStatus
 from portal.errors import NotFound, VideoNotFound
+from portal.features.captions import service as captions
+from portal.features.cuts import service as cuts
+from portal.features.posters.service import poster_key, poster_revision
+from portal.http.auth import Policy, declaration_of, policy
+from portal.http.clips import PARAMETERS, Clip, parse_clip
+from portal.http.composition import web_context
+from portal.http.server.headers import OPEN_TO_ALL, conditional_response
+from portal.http.videos import read_progress, read_served, read_video
 from portal.processing.captions import captions_root
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.calls import ObjectMissing
@@ -40,20 +48,9 @@ from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.packaging.hls import media_playlist_name
 from portal.transcoding.packaging.master import MASTER_NAME, without_missing_captions
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
-from portal.videos import captions, cuts, preview
+from portal.videos import preview
 from portal.videos.chapters import read_chapters
-from portal.videos.posters import poster_key, poster_revision
-from portal.videos.reading import (
-    Delivery,
-    Served,
-    delivery_of,
-    fetch_served,
-)
-from portal.web.auth import Policy, declaration_of, policy
-from portal.web.clips import PARAMETERS, Clip, parse_clip
-from portal.web.composition import web_context
-from portal.web.server.headers import OPEN_TO_ALL, conditional_response
-from portal.web.videos import read_progress, read_served, read_video
+from portal.videos.reading import Delivery, Served, delivery_of, fetch_served
 
 blueprint = Blueprint("playback", __name__)
 

@@ -27,16 +27,10 @@ from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import NOW, transaction
 from portal.database.event_models import Event
 from portal.database.models import Upload, Video
-from portal.errors import (
-    AccountExists,
-    InvalidRequest,
-    LastOwner,
-    LinkNotValid,
-    NotAllowed,
-)
+from portal.errors import AccountExists, InvalidRequest, LastOwner, LinkNotValid, NotAllowed
 from portal.events.log import EventType
+from portal.features.webhooks import endpoints
 from portal.uploads.service import lock
-from portal.webhooks import endpoints
 
 pytestmark = pytest.mark.usefixtures("database")
 

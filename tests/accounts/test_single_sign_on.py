@@ -32,7 +32,7 @@ from portal.accounts import invitations
 from portal.accounts.identities import LIFE_S
 from portal.accounts.oidc import KEYS_AGAIN_S, Provider
 from portal.database.account_models import Account, Identity, Role, Session, SignOn
-from portal.web.cookies import SIGN_ON
+from portal.http.cookies import SIGN_ON
 
 LEAVE = "/sign-in/oidc"
 CALLBACK = "/sign-in/oidc/callback"

@@ -28,10 +28,10 @@ import psycopg
 from benchmark_portal import measured_portal, options_of
 
 from portal.database.search import search_columns
+from portal.features.statistics.figures import STARTUP_BOUNDS_S
+from portal.features.statistics.films import HUNDREDTHS
+from portal.features.statistics.reading import Ranking
 from portal.processing.captions import CaptionText
-from portal.statistics.figures import STARTUP_BOUNDS_S
-from portal.statistics.films import HUNDREDTHS
-from portal.statistics.reading import Ranking
 from portal.transcoding.packaging.webvtt import Cue
 
 AIM_P99_MS = 50

@@ -26,7 +26,7 @@ from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
 from portal.database.models import Video
-from portal.statistics.folding import fold_inbox
+from portal.features.statistics.folding import fold_inbox
 
 RECORDS = 10
 INTERVAL_MS = 10_000

@@ -14,7 +14,7 @@ from http_server import listening
 from numbered_film import DIGITS, FPS, make_numbered
 from playwright.async_api import Browser, Page
 
-from portal.web.composition import WebContext
+from portal.http.composition import WebContext
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from page_rows import READY, change_video, make_attempt, make_rendition, make_ro
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.database.work_models import PassInProgress, PassPart
-from portal.web.composition import WebContext
+from portal.http.composition import WebContext
 
 
 async def test_list_filters_and_prints_a_table_or_json(

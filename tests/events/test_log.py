@@ -17,14 +17,17 @@ from portal.database.models import Video, Visibility
 from portal.errors import PortalError
 from portal.events.log import AuditAction, EventType, note, note_outcome
 from portal.events.records import VideoColumns, audience_columns
+from portal.features.captions import service as captions
+from portal.features.captions.service import CaptionChange
+from portal.features.deletion import service as deletion
+from portal.features.posters import service as posters
+from portal.http.composition import WebContext
 from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.processing.captions import CaptionText
 from portal.transcoding.planning.chapters import Chapter
-from portal.videos import captions, chapters, deletion, metadata, posters, publishing
-from portal.videos.captions import CaptionChange
+from portal.videos import chapters, metadata, publishing
 from portal.videos.visibility import VideoAccess, save_access
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 Change = Callable[[], Awaitable[object]]

@@ -24,6 +24,9 @@ from portal.config import Config
 from portal.database.connection import server_time
 from portal.database.models import Rendition, RenditionState, Version, Video, VideoStatus
 from portal.features import VERSION_HOOKS
+from portal.features.cuts import service as cuts
+from portal.features.replacement import service as replacement
+from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.maintenance.video_files import find_defects
 from portal.storage.objects import output_root
@@ -33,8 +36,6 @@ from portal.transcoding.packaging.hls import IFRAME_PLAYLIST_NAME, PLAYLIST_NAME
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.kept import Interval
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
-from portal.videos import cuts, replacement
-from portal.web.composition import WebContext
 
 # A worker that dies after its step: a function of renditions, or a file that it has stored.
 DYING = """

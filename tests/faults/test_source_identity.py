@@ -16,8 +16,8 @@ from seaweed import SeaweedServer, seaweed_server
 from storage_proxy import StorageProxy, fine, storage_proxy
 
 from portal.database.models import Video, VideoStatus
+from portal.http.composition import WebContext
 from portal.transcoding.planning import ladder
-from portal.web.composition import WebContext
 
 
 @pytest.fixture(scope="module")

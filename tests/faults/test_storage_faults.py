@@ -17,9 +17,9 @@ from storage_proxy import FAULTS, StorageProxy, storage_proxy, weather
 
 from portal.database.models import Attempt, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
+from portal.http.composition import WebContext
 from portal.processing import attempts, sources
 from portal.transcoding.errors import TranscodeFailed
-from portal.web.composition import WebContext
 
 
 @pytest.fixture

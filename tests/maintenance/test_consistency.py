@@ -18,13 +18,14 @@ from stored_objects import s3_client
 from upload_client import started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.features.captions import service as captions
+from portal.features.deletion import service as deletion
+from portal.http.composition import WebContext
 from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
 from portal.processing import storyboards
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import Kind
-from portal.videos import captions, deletion
-from portal.web.composition import WebContext
 
 PLAYLIST = """#EXTM3U
 #EXT-X-VERSION:6

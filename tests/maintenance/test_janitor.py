@@ -40,14 +40,15 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.features import VERSION_HOOKS
+from portal.features.deletion import service as deletion
+from portal.features.posters import service as posters
+from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.maintenance.janitor import Cutoffs
 from portal.processing import attempts, removal
 from portal.processing.versions import WITHDRAWN_AT, make_current
 from portal.storage.calls import StorageRefused
 from portal.uploads import service as uploads
-from portal.videos import deletion, posters
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app()
 

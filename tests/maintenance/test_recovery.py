@@ -13,12 +13,13 @@ from running_portal import until
 from portal.concurrency import running
 from portal.database.connection import transaction
 from portal.database.models import Version
+from portal.features.deletion import service as deletion
+from portal.features.posters import service as posters
+from portal.http.composition import WebContext
 from portal.maintenance import recovery
 from portal.maintenance.recovery import recover, recover_forever
 from portal.processing import attempts, progress, renditions
 from portal.processing.progress import Progress, attempt_heartbeat
-from portal.videos import deletion, posters
-from portal.web.composition import WebContext
 
 # The newest job is running: {began} is the time since its start, {heard_of} since the heartbeat.
 RUNNING = """

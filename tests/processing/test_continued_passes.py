@@ -11,11 +11,11 @@ from running_portal import LivePortal, create, final_status, make_video, process
 from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress
 from portal.features import VERSION_HOOKS
+from portal.http.composition import WebContext
 from portal.processing import attempts, first_pass
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.slow
 

@@ -21,6 +21,9 @@ from running_portal import run_ffmpeg
 from portal.database.event_models import Event
 from portal.database.models import Rendition, Version, Video
 from portal.features import VERSION_HOOKS
+from portal.features.cuts import service as cuts
+from portal.features.replacement.service import VersionState
+from portal.http.composition import WebContext
 from portal.processing import cutting, later_passes, renditions, storyboards
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import open_rendition
@@ -30,9 +33,6 @@ from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.kept import Interval, Kept
 from portal.transcoding.probing.cuts import SEGMENT_S
-from portal.videos import cuts
-from portal.videos.replacement import VersionState
-from portal.web.composition import WebContext
 
 FILM_S = 14
 OPEN_GROUPS = "log-level=error:open-gop=1:bframes=4:keyint=30:min-keyint=30:scenecut=0"

@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from portal.database.connection import transaction
 from portal.database.models import Outcome, Video
 from portal.database.work_models import MadeSegment, PassInProgress
+from portal.http.composition import WebContext
 from portal.processing import attempts, encoding, parts
 from portal.processing.attempts import Failure, LeaseLost
 from portal.processing.jobs import enqueue_encode
@@ -20,7 +21,6 @@ from portal.queue.app import WorkerConnector
 from portal.queue.rows import WORKER_PREFIX
 from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.parts import Part
-from portal.web.composition import WebContext
 
 RENDITIONS = ["240p", "360p"]
 SEGMENTS = 10

@@ -12,12 +12,12 @@ from passes import EARLY, LATER, looked_into, make_playable, published_file, sta
 from published import probe
 
 from portal.database.models import Attempt, Rendition, VideoStatus
+from portal.http.composition import WebContext
 from portal.processing import encoding, sources
 from portal.processing.encoding import WorkMeter
 from portal.processing.progress import Progress, Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits
-from portal.web.composition import WebContext
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
 SOON_S = 60

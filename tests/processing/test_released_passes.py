@@ -17,10 +17,10 @@ from portal.database.models import Attempt
 from portal.database.work_models import MadeSegment, PassPart
 from portal.errors import StorageUnavailable
 from portal.features import VERSION_HOOKS
+from portal.http.composition import WebContext
 from portal.processing import first_pass
 from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
-from portal.web.composition import WebContext
 
 # The message of a timeout is empty, so the type is shown.
 SILENT = StorageUnavailable()

@@ -11,12 +11,12 @@ from running_portal import make_video
 from portal.database.connection import lock_video, transaction
 from portal.database.event_models import Event
 from portal.database.models import Video
+from portal.http.composition import WebContext
 from portal.processing import attempts, storyboards
 from portal.processing.jobs import STORYBOARD
 from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
-from portal.web.composition import WebContext
 
 
 @pytest.fixture

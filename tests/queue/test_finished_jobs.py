@@ -8,8 +8,8 @@ from api_client import Client, published, rows, run_sql
 from command_line import portal
 from page_rows import READY, change_video
 
+from portal.http.composition import WebContext
 from portal.queue import rows as queue_rows
-from portal.web.composition import WebContext
 
 ENDED = """
 UPDATE procrastinate_jobs SET status = 'doing' WHERE id = {id};

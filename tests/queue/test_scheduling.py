@@ -15,13 +15,13 @@ from page_rows import READY, make_row
 from portal.database.connection import transaction
 from portal.database.models import Version, Video
 from portal.events.log import PORTAL, Actor, act_as
+from portal.features.cuts.service import insert_cut
+from portal.features.downloads.service import DOWNLOAD
+from portal.features.imports import service as file_imports
+from portal.features.posters.service import POSTER
+from portal.http.composition import WebContext
 from portal.processing.captions import CAPTIONS, TRANSCRIPTION
-from portal.processing.jobs import (
-    REMOVAL,
-    enqueue_completion,
-    enqueue_encode,
-    enqueue_transcode,
-)
+from portal.processing.jobs import REMOVAL, enqueue_completion, enqueue_encode, enqueue_transcode
 from portal.processing.versions import withdraw
 from portal.queue.app import Queue, open_queue
 from portal.queue.jobs import IMPORT_QUEUE, PREPARE_QUEUE, TRANSCODE_QUEUE
@@ -34,12 +34,7 @@ from portal.queue.priorities import (
 )
 from portal.queue.rows import end_job, import_waits, is_overtaken
 from portal.transcoding.planning.kept import Kept
-from portal.videos import imports as file_imports
-from portal.videos.cuts import insert_cut
-from portal.videos.downloads import DOWNLOAD
-from portal.videos.posters import POSTER
 from portal.videos.progress import fetch_progress
-from portal.web.composition import WebContext
 
 GB = 10**9
 NOW = datetime(2026, 7, 1, tzinfo=UTC)

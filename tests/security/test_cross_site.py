@@ -11,8 +11,8 @@ from signed_in import Sender, make_upload, make_video, person_of, session_of, to
 
 from portal.database.account_models import Account, ApiToken, Role
 from portal.database.models import Video
-from portal.web.cookies import PLAIN_COOKIE
-from portal.web.server.context import SAFE_METHODS
+from portal.http.cookies import PLAIN_COOKIE
+from portal.http.server.context import SAFE_METHODS
 
 ELSEWHERE = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
 

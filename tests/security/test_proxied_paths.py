@@ -9,7 +9,7 @@ import pytest
 from guarded_routes import Route, routes
 from quart import Quart
 
-from portal.web.auth import Policy
+from portal.http.auth import Policy
 
 DEPLOY = Path(__file__).parents[2] / "docs/deploy"
 OPEN = {Policy.ANYONE, Policy.SELF, Policy.WATCH, Policy.PLAY}

@@ -28,11 +28,14 @@ from portal.config import Config
 from portal.database.models import Version, Video, Visibility
 from portal.database.work_models import Download
 from portal.features import VERSION_HOOKS
+from portal.features.captions import service as captions
+from portal.features.cuts import service as cuts
+from portal.features.downloads import service as downloads
+from portal.features.replacement import service as replacement
+from portal.http.auth import Policy
+from portal.http.composition import WebContext
 from portal.processing import first_pass, later_passes, storyboards
-from portal.videos import captions, cuts, downloads, replacement
 from portal.videos.visibility import VideoAccess, save_access
-from portal.web.auth import Policy
-from portal.web.composition import WebContext
 
 pytestmark = [
     pytest.mark.slow,

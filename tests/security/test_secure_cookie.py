@@ -5,7 +5,7 @@ from quart import Quart
 from signed_in import OWN_PAGE, Sender, person_of, session_of, try_to_sign_in
 
 from portal.database.account_models import Account
-from portal.web.cookies import PLAIN_COOKIE, SECURE_COOKIE
+from portal.http.cookies import PLAIN_COOKIE, SECURE_COOKIE
 
 AT_HOME = {"Host": "portal.example", **OWN_PAGE}
 pytestmark = pytest.mark.shared_app(public_url="https://portal.example")

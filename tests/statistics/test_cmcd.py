@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.concurrency import running
-from portal.statistics.cmcd import (
+from portal.features.statistics.cmcd import (
     LINES_AT_ONCE,
     MAX_LINES,
     MAX_SESSIONS,

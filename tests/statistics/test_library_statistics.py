@@ -14,8 +14,8 @@ from statistics_rows import ADD_DAYS
 from portal.database.account_models import Account, Role
 from portal.database.connection import execute
 from portal.database.models import Video, Visibility
-from portal.statistics import reading
-from portal.statistics.reading import Ranking
+from portal.features.statistics import reading
+from portal.features.statistics.reading import Ranking
 
 pytestmark = pytest.mark.shared_app
 

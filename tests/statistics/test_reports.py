@@ -26,15 +26,15 @@ from portal.concurrency import running
 from portal.database.account_models import Account, Role
 from portal.database.connection import Row, execute, fetch_rows
 from portal.database.models import Rendition, RenditionState, Video, VideoStatus, Visibility
-from portal.statistics import folding
-from portal.statistics.cmcd import Device, Place, Record, SessionReport, State
-from portal.statistics.figures import Changes, Counts, Kind, Sums, SumsKey
-from portal.statistics.folding import fold_inbox
-from portal.statistics.intake import InboxReport, Visitors, write_reports
+from portal.features.statistics import folding
+from portal.features.statistics.api import Intake
+from portal.features.statistics.cmcd import Device, Place, Record, SessionReport, State
+from portal.features.statistics.figures import Changes, Counts, Kind, Sums, SumsKey
+from portal.features.statistics.folding import fold_inbox
+from portal.features.statistics.intake import InboxReport, Visitors, write_reports
+from portal.http.composition import DataLoader, WebContext
 from portal.transcoding.packaging.master import Kind as RenditionKind
 from portal.videos.reading import fetch_states
-from portal.web.api.statistics import Intake
-from portal.web.composition import DataLoader, WebContext
 
 pytestmark = pytest.mark.shared_app
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.statistics.cmcd import Device, Place, Record, State
-from portal.statistics.films import Film
-from portal.statistics.viewers import ViewerDay, add_records
+from portal.features.statistics.cmcd import Device, Place, Record, State
+from portal.features.statistics.films import Film
+from portal.features.statistics.viewers import ViewerDay, add_records
 from portal.transcoding.planning.kept import Interval, Kept
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)

@@ -34,10 +34,10 @@ from portal.database.models import (
 )
 from portal.database.work_models import Download
 from portal.errors import VideoNotFound
+from portal.features.deletion.service import delete_undoably, undo_deletion
 from portal.processing.versions import WITHDRAWN_AT
 from portal.transcoding.packaging.master import Kind
 from portal.uploads.quotas import Quota, usage_of
-from portal.videos.deletion import delete_undoably, undo_deletion
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 SIZE = len(RAW_FILE)

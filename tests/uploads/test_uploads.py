@@ -45,6 +45,7 @@ from yarl import URL
 
 from portal.config import Config
 from portal.database.models import Upload
+from portal.http.composition import WebContext
 from portal.storage.bucket import open_storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import (
@@ -58,7 +59,6 @@ from portal.storage.objects import (
     whole_parts,
 )
 from portal.uploads import service as uploads
-from portal.web.composition import WebContext
 
 FILE = os.urandom(1 * MIB) * 35 + b"the end"
 

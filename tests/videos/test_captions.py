@@ -22,13 +22,13 @@ from portal.database.connection import execute
 from portal.database.event_models import Event
 from portal.database.models import Caption, Video
 from portal.errors import StorageUnavailable
+from portal.features.captions import service as captions
+from portal.features.captions.service import CaptionChange
+from portal.http.composition import WebContext
 from portal.maintenance.recovery import recover
 from portal.processing.captions import CAPTIONS, CaptionText
 from portal.storage.bucket import Storage, objects_below
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
-from portal.videos import captions
-from portal.videos.captions import CaptionChange
-from portal.web.composition import WebContext
 
 SRT = "1\n00:00:01,000 --> 00:00:02,500\nGood morning.\n"
 LATER = SRT + "\n2\n00:01:00,000 --> 00:01:02,000\nA minute later.\n"

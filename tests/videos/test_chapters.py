@@ -12,8 +12,8 @@ from running_portal import run_ffmpeg
 
 from portal.database.event_models import Event
 from portal.database.models import Video
+from portal.http.composition import WebContext
 from portal.videos.chapters import TIME
-from portal.web.composition import WebContext
 
 TIMES = """About this walk.
 

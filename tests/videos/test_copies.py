@@ -22,6 +22,10 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.features import VERSION_HOOKS
+from portal.features.captions import service as captions
+from portal.features.captions.service import CaptionChange
+from portal.features.deletion.service import delete_video
+from portal.http.composition import WebContext
 from portal.processing import first_pass, removal, storyboards
 from portal.processing.captions import CaptionText
 from portal.processing.versions import WITHDRAWN_AT
@@ -30,11 +34,8 @@ from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.webvtt import Cue
-from portal.videos import captions, chapters
-from portal.videos.captions import CaptionChange
+from portal.videos import chapters
 from portal.videos.chapters import Chapter
-from portal.videos.deletion import delete_video
-from portal.web.composition import WebContext
 
 KEEP = [{"startSeconds": 0, "endSeconds": 3}, {"startSeconds": 6, "endSeconds": 9}]
 

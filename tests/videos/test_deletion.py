@@ -18,11 +18,11 @@ from stored_objects import stored, unreachable
 from portal.config import Config
 from portal.database.models import Deletion, Tombstone, Upload, Video
 from portal.errors import StorageUnavailable, VideoNotFound
+from portal.features.deletion.service import UNDO_S, delete_video, finish_deletions, undo_deletion
+from portal.http.composition import WebContext
 from portal.processing import removal
 from portal.processing.removal import Unsettled
 from portal.storage.bucket import open_storage
-from portal.videos.deletion import UNDO_S, delete_video, finish_deletions, undo_deletion
-from portal.web.composition import WebContext
 
 LATER = "UPDATE publications SET deleted_at = deleted_at - make_interval(secs => {})"
 

@@ -16,12 +16,13 @@ from portal.database.models import Publication, Rendition, Video
 from portal.database.work_models import Download
 from portal.errors import DownloadsBusy
 from portal.events.log import Actor, act_as
+from portal.features.downloads import service as downloads
+from portal.features.downloads.service import FileState, SavedFile
+from portal.http.composition import WebContext
 from portal.maintenance.recovery import recover
 from portal.storage.bucket import Multiparts
 from portal.storage.objects import SMALLEST_PART_BYTES, output_prefix
-from portal.videos import downloads, metadata
-from portal.videos.downloads import FileState, SavedFile
-from portal.web.composition import WebContext
+from portal.videos import metadata
 
 pytestmark = pytest.mark.shared_app()
 

@@ -27,12 +27,13 @@ from portal.database.account_models import Role
 from portal.database.event_models import Webhook
 from portal.database.models import Upload, Video
 from portal.database.work_models import Import
+from portal.features.imports import fetching
+from portal.features.imports import service as imports
+from portal.features.imports.fetching import Fetch
+from portal.http.composition import WebContext
 from portal.queue.app import WorkerConnector, queue_app
 from portal.queue.jobs import IMPORT_QUEUE
 from portal.retry import Backoff
-from portal.videos import fetching, imports
-from portal.videos.fetching import Fetch
-from portal.web.composition import WebContext
 from portal.worker.run import IMPORT_CONCURRENCY, Worker, worker_tasks
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)

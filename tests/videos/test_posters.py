@@ -19,14 +19,15 @@ from werkzeug.datastructures import FileStorage
 from portal.database.connection import fetch_rows
 from portal.database.event_models import Event
 from portal.database.models import PosterRequest, PosterState, Video
+from portal.features.deletion import service as deletion
+from portal.features.posters import service as posters
+from portal.features.posters.pages import FAULTS
+from portal.http.composition import WebContext
 from portal.processing import removal
 from portal.storage.objects import output_root
 from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import Storyboard
-from portal.videos import deletion, posters
-from portal.web.composition import WebContext
-from portal.web.pages.posters import FAULTS
 
 SHADES = 60
 

@@ -16,14 +16,18 @@ from portal.database.connection import transaction
 from portal.database.event_models import Event
 from portal.database.models import Attempt, Caption, Deletion, Rendition, Version, Video
 from portal.features import VERSION_HOOKS
+from portal.features.captions import service as captions
+from portal.features.captions.service import CaptionChange
+from portal.features.deletion import service as deletion
+from portal.features.posters import service as posters
+from portal.features.replacement import service as replacement
+from portal.features.replacement.service import Replacement, VersionState
+from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.processing import attempts, first_pass, later_passes, removal, renditions
 from portal.processing.attempts import Failure
 from portal.processing.captions import CaptionText
-from portal.videos import captions, deletion, posters, publishing, replacement
-from portal.videos.captions import CaptionChange
-from portal.videos.replacement import Replacement, VersionState
-from portal.web.composition import WebContext
+from portal.videos import publishing
 
 # Lets a former file expire.
 AGE = "UPDATE versions SET retired_at = retired_at - interval '8 days' WHERE retired_at IS NOT NULL"

@@ -26,16 +26,17 @@ from portal.database.models import (
 )
 from portal.database.work_models import Transcription
 from portal.features import VERSION_HOOKS
+from portal.features.captions import service as captions
+from portal.features.captions.service import CaptionChange
+from portal.features.posters import service as posters
+from portal.features.statistics.cmcd import Device, Place, Record, SessionReport, State
+from portal.features.statistics.folding import fold_inbox
+from portal.features.statistics.intake import InboxReport, Visitor, write_reports
+from portal.http.composition import WebContext
 from portal.processing.captions import TRANSCRIPTION, CaptionText
 from portal.processing.versions import make_current
-from portal.statistics.cmcd import Device, Place, Record, SessionReport, State
-from portal.statistics.folding import fold_inbox
-from portal.statistics.intake import InboxReport, Visitor, write_reports
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
-from portal.videos import captions, posters
-from portal.videos.captions import CaptionChange
 from portal.videos.words import find_said, videos_that_say
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

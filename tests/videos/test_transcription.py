@@ -18,6 +18,8 @@ from portal.config import Config
 from portal.database.connection import execute
 from portal.database.models import Caption, CaptionSource, Rendition, Version, Video
 from portal.database.work_models import Transcription
+from portal.features.captions import transcription
+from portal.http.composition import WebContext
 from portal.maintenance.recovery import recover
 from portal.processing.captions import TRANSCRIPTION
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, wrapped
@@ -25,8 +27,6 @@ from portal.transcoding.packaging.hls import media_playlist, parse_media_playlis
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import read_webvtt
 from portal.transcoding.speech.transcribe import Word, cues_of
-from portal.videos import transcription
-from portal.web.composition import WebContext
 
 
 @pytest.fixture(scope="session")

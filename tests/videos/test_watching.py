@@ -15,8 +15,8 @@ from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Account, Role
 from portal.database.connection import fetch_rows
 from portal.database.models import Publication, Video, Visibility
+from portal.features.deletion.service import delete_undoably
 from portal.videos import watching
-from portal.videos.deletion import delete_undoably
 from portal.videos.watching import is_resumable
 
 pytestmark = pytest.mark.shared_app

@@ -27,9 +27,9 @@ from portal.accounts.permissions import ANYONE, EVERYONES, Principal
 from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Video
+from portal.http.auth import ACTIONS, Policy, policy
+from portal.http.errors import FOR_PROGRAMS
 from portal.web.app import create_app
-from portal.web.auth import ACTIONS, Policy, policy
-from portal.web.errors import FOR_PROGRAMS
 
 SIGN_IN = "/sign-in"
 FORGOTTEN = "/forgotten"

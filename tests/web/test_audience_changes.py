@@ -16,12 +16,12 @@ from portal.database.connection import fetch_rows, transaction
 from portal.database.event_models import WebhookDelivery
 from portal.database.models import Video
 from portal.events.log import EventType, note_outcome
-from portal.videos import deletion
+from portal.features.deletion import service as deletion
+from portal.features.webhooks.sending import read_payload
+from portal.http.composition import WebContext
+from portal.http.event_streams import Stream
 from portal.videos.events import newest_number
 from portal.videos.visibility import VideoAccess, save_access
-from portal.web.composition import WebContext
-from portal.web.event_streams import Stream
-from portal.webhooks.sending import read_payload
 
 pytestmark = pytest.mark.shared_app
 HIDDEN = "hidden for its undo window"

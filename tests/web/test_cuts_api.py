@@ -17,9 +17,9 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.features import VERSION_HOOKS
+from portal.http.composition import WebContext
 from portal.processing.attempts import fail_version
 from portal.processing.versions import make_current
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

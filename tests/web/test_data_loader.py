@@ -8,8 +8,8 @@ from api_client import Client, published, rows
 from running_portal import until
 
 from portal.config import Config
+from portal.http.composition import DataLoader
 from portal.videos.reading import fetch_records
-from portal.web.composition import DataLoader
 
 
 async def test_a_read_sees_what_was_committed_before_it_was_asked_for(

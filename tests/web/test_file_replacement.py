@@ -15,10 +15,10 @@ from portal.database.connection import transaction
 from portal.database.models import Version, Video, VideoStatus
 from portal.database.work_models import PassInProgress
 from portal.features import VERSION_HOOKS
+from portal.http.composition import WebContext
 from portal.processing import parts
 from portal.processing.attempts import LeaseLost
 from portal.processing.versions import make_current
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

@@ -13,8 +13,8 @@ from signed_in import text_of
 from yarl import URL
 
 from portal.database.models import Rendition, VideoStatus
+from portal.http.composition import WebContext
 from portal.transcoding.packaging.hls import playlist_uris
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

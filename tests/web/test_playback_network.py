@@ -6,9 +6,9 @@ from playable_videos import Cast, about_videos, make_ready
 from quart import Quart
 from signed_in import text_of
 
+from portal.http.composition import WebContext
 from portal.storage.presigning import Presigner
 from portal.transcoding.packaging.hls import playlist_uris
-from portal.web.composition import WebContext
 
 NETWORK = "https://cdn.example/v"
 

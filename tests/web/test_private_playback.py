@@ -18,10 +18,10 @@ from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Role
 from portal.database.models import Video, VideoStatus
-from portal.statistics import cmcd
+from portal.features.statistics import cmcd
+from portal.http.auth import Policy
+from portal.http.composition import WebContext
 from portal.videos import playback_links
-from portal.web.auth import Policy
-from portal.web.composition import WebContext
 
 # Addresses below `/p/<token>` that return parts of a video.
 OPENED = (

@@ -12,8 +12,8 @@ from quart import Quart, Response
 from signed_in import Sender, make_video, text_of
 
 from portal.database.models import Video, Visibility
+from portal.http.composition import WebContext
 from portal.videos.reading import audience_of
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app(downloads="all")
 

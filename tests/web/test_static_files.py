@@ -9,7 +9,7 @@ import pytest
 from api_client import Client
 from page_rows import READY, make_row
 
-from portal.web.assets import load_manifest, static_dist_dir
+from portal.http.assets import load_manifest, static_dist_dir
 
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+\.(?:js|css))"')
 # Static imports only: `import()` fetches on demand.

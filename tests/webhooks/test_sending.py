@@ -26,11 +26,11 @@ from portal.database.connection import execute, transaction
 from portal.database.event_models import WebhookDelivery
 from portal.database.models import Visibility
 from portal.events.log import EventType, note_outcome
+from portal.features.deletion import service as deletion
+from portal.features.webhooks import sending
+from portal.features.webhooks.endpoints import TEST, forget_old
+from portal.http.composition import WebContext
 from portal.queue.deliveries import DELIVERY, enqueue_delivery
-from portal.videos import deletion
-from portal.web.composition import WebContext
-from portal.webhooks import sending
-from portal.webhooks.endpoints import TEST, forget_old
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 

@@ -23,14 +23,7 @@ import av
 from av.container import InputContainer
 from av.sidedata.sidedata import Type
 
-from portal.transcoding.probing import (
-    boxes,
-    sample_index,
-    shown_picture,
-    source,
-    telemetry,
-    tracks,
-)
+from portal.transcoding.probing import boxes, sample_index, shown_picture, source, telemetry, tracks
 from portal.transcoding.probing.edits import OPEN_EDITS, TimeLine, are_followed
 from portal.transcoding.probing.sampled_frames import sample_places
 

@@ -24,12 +24,7 @@ from av.container import InputContainer
 
 from portal.transcoding.probing.cuts import peak_bitrate_bps
 from portal.transcoding.probing.edits import TimeLine
-from portal.transcoding.probing.source import (
-    IDR,
-    SLICES,
-    nal_units,
-    read_configuration,
-)
+from portal.transcoding.probing.source import IDR, SLICES, nal_units, read_configuration
 
 # Eighteen hours at 60 frames per second, which take 4 s to read.
 _MAX_ENTRIES = 4_000_000

@@ -14,23 +14,16 @@ from portal.database.account_models import MAX_NAME_LENGTH, Role, Scope
 from portal.database.models import Video
 from portal.errors import PlaybackLinkNotFound
 from portal.events.records import Shape, Uri
+from portal.http import json_bodies
+from portal.http.addresses import link_addresses
+from portal.http.auth import Policy, policy, principal
+from portal.http.schemas.access import AccessRecord
+from portal.http.schemas.base import ClosedShape, EditHeaders, Problem, Text, Timestamp, WholeNumber
+from portal.http.schemas.validation import recorded_shape, validated
+from portal.http.videos import read_video, require_video
 from portal.videos import playback_links, visibility
 from portal.videos.playback_links import PlaybackLink
 from portal.videos.reading import parse_video_id
-from portal.web.addresses import link_addresses
-from portal.web.api import json_bodies
-from portal.web.auth import Policy, policy, principal
-from portal.web.schemas.access import AccessRecord
-from portal.web.schemas.base import (
-    ClosedShape,
-    EditHeaders,
-    Problem,
-    Text,
-    Timestamp,
-    WholeNumber,
-)
-from portal.web.schemas.validation import recorded_shape, validated
-from portal.web.videos import read_video, require_video
 
 blueprint = Blueprint("api_access", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])

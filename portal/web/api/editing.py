@@ -9,16 +9,18 @@ from quart_schema import document_headers, document_request, document_response, 
 from portal.database.models import Video
 from portal.errors import VideoNotFound
 from portal.events.records import DeletedVideo
-from portal.videos import deletion, imports, metadata
-from portal.web.api import json_bodies
-from portal.web.api.imports import read_import
-from portal.web.auth import Policy, policy, principal
-from portal.web.composition import web_context
-from portal.web.schemas.base import PatchHeaders, Problem
-from portal.web.schemas.metadata import EditedVideo, MetadataRecord, VideoPatch
-from portal.web.schemas.validation import recorded_shape, validated
-from portal.web.server.limits import Body
-from portal.web.videos import read_video, require_video
+from portal.features.deletion import service as deletion
+from portal.features.imports import service as imports
+from portal.features.imports.api import read_import
+from portal.http import json_bodies
+from portal.http.auth import Policy, policy, principal
+from portal.http.composition import web_context
+from portal.http.schemas.base import PatchHeaders, Problem
+from portal.http.schemas.metadata import EditedVideo, MetadataRecord, VideoPatch
+from portal.http.schemas.validation import recorded_shape, validated
+from portal.http.server.limits import Body
+from portal.http.videos import read_video, require_video
+from portal.videos import metadata
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])

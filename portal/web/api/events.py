@@ -25,12 +25,9 @@ from portal.database.outages import skipped_in_outage
 from portal.errors import NotAcceptable
 from portal.events.log import EventType
 from portal.events.records import Shape, VideoWithPassthrough
-from portal.videos import events
-from portal.videos.events import VideoEvent
-from portal.videos.reading import audience_in
-from portal.web.addresses import playback_url, playback_url_for
-from portal.web.api import json_bodies
-from portal.web.auth import (
+from portal.http import json_bodies
+from portal.http.addresses import playback_url, playback_url_for
+from portal.http.auth import (
     Credentials,
     Policy,
     policy,
@@ -38,12 +35,15 @@ from portal.web.auth import (
     sent_credentials,
     still_identify,
 )
-from portal.web.composition import WebContext, web_context
-from portal.web.event_streams import HEARTBEAT_S, Stream, StreamEvent
-from portal.web.schemas.base import ClosedShape, CommaSeparated, Problem
-from portal.web.schemas.validation import validated, validated_query
-from portal.web.server.context import state_of
-from portal.web.videos import read_record
+from portal.http.composition import WebContext, web_context
+from portal.http.event_streams import HEARTBEAT_S, Stream, StreamEvent
+from portal.http.schemas.base import ClosedShape, CommaSeparated, Problem
+from portal.http.schemas.validation import validated, validated_query
+from portal.http.server.context import state_of
+from portal.http.videos import read_record
+from portal.videos import events
+from portal.videos.events import VideoEvent
+from portal.videos.reading import audience_in
 
 blueprint = Blueprint("api_events", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Events"])

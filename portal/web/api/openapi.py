@@ -17,17 +17,17 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
-from portal.web.api import idempotency
-from portal.web.api.captions import CaptionFile, WebVtt
+from portal.features.captions.api import CaptionFile, WebVtt
+from portal.features.webhooks.api import TestEvent
+from portal.http import idempotency
+from portal.http.auth import ACTIONS, Declaration, Policy, declaration_of, policy
+from portal.http.composition import web_context
+from portal.http.cookies import SESSION
+from portal.http.errors import HTTP_MESSAGES
+from portal.http.json_bodies import JSON
+from portal.http.schemas.base import Problem, ValidationProblem
+from portal.http.server.headers import conditional_response
 from portal.web.api.events import LAST_EVENT_ID
-from portal.web.api.json_bodies import JSON
-from portal.web.api.webhooks import TestEvent
-from portal.web.auth import ACTIONS, Declaration, Policy, declaration_of, policy
-from portal.web.composition import web_context
-from portal.web.cookies import SESSION
-from portal.web.errors import HTTP_MESSAGES
-from portal.web.schemas.base import Problem, ValidationProblem
-from portal.web.server.headers import conditional_response
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 

@@ -21,34 +21,27 @@ from quart_schema import (
 
 from portal.database.models import Video
 from portal.database.work_models import Import
-from portal.errors import (
-    NoTranscription,
-    ReplacementNotFound,
-    TranscriptionNotFound,
-    VideoNotFound,
-)
+from portal.errors import NoTranscription, ReplacementNotFound, TranscriptionNotFound, VideoNotFound
 from portal.events.records import Shape, Size, Time, TranscodeFailure, Uri
+from portal.features.captions import service as captions
+from portal.features.captions import transcription
+from portal.features.imports.api import read_import
+from portal.features.replacement import service as replacement
+from portal.features.replacement.service import Replacement, VersionState
+from portal.http.addresses import own_base
+from portal.http.auth import Policy, account_id, may_edit, policy
+from portal.http.composition import web_context
+from portal.http.json_bodies import json_response, named_versions, read_json, showing_present
+from portal.http.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaProblem, Text
+from portal.http.schemas.metadata import FileName, UploadKey
+from portal.http.schemas.validation import validated, validated_query
+from portal.http.server.headers import conditional_response
+from portal.http.videos import read_progress, read_video
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
-from portal.videos import captions, publishing, replacement, transcription
+from portal.videos import publishing
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import preview_url
-from portal.videos.replacement import Replacement, VersionState
-from portal.web.addresses import own_base
-from portal.web.api.imports import read_import
-from portal.web.api.json_bodies import (
-    json_response,
-    named_versions,
-    read_json,
-    showing_present,
-)
-from portal.web.auth import Policy, account_id, may_edit, policy
-from portal.web.composition import web_context
-from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaProblem, Text
-from portal.web.schemas.metadata import FileName, UploadKey
-from portal.web.schemas.validation import validated, validated_query
-from portal.web.server.headers import conditional_response
-from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])

@@ -8,14 +8,14 @@ from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.events.records import Shape, Size, Uri
+from portal.http import json_bodies
+from portal.http.auth import Policy, policy, require_own_upload
+from portal.http.composition import web_context
+from portal.http.schemas.base import ClosedShape, Problem, QuotaProblem
+from portal.http.schemas.metadata import UploadKey
+from portal.http.schemas.validation import validated
 from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads import service as uploads
-from portal.web.api import json_bodies
-from portal.web.auth import Policy, policy, require_own_upload
-from portal.web.composition import web_context
-from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem
-from portal.web.schemas.metadata import UploadKey
-from portal.web.schemas.validation import validated
 
 blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")
 tag_blueprint(blueprint, ["Uploads in parts"])

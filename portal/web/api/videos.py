@@ -29,15 +29,11 @@ from portal.events.records import (
     VideoWithPassthrough,
     details_of,
 )
-from portal.videos import metadata, publishing
-from portal.videos.library import LibraryPage
-from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
-from portal.videos.words import SpokenMatch, find_said
-from portal.web.addresses import playback_url, playback_url_for
-from portal.web.api import json_bodies
-from portal.web.auth import Policy, account_id, policy, principal
-from portal.web.composition import web_context
-from portal.web.schemas.base import (
+from portal.http import json_bodies
+from portal.http.addresses import playback_url, playback_url_for
+from portal.http.auth import Policy, account_id, policy, principal
+from portal.http.composition import web_context
+from portal.http.schemas.base import (
     ClosedShape,
     CommaSeparated,
     Problem,
@@ -45,11 +41,15 @@ from portal.web.schemas.base import (
     Text,
     Timestamp,
 )
-from portal.web.schemas.metadata import CreatedVideo, FileName, UploadKey, VideoMetadata
-from portal.web.schemas.validation import validated, validated_query
-from portal.web.server.headers import conditional_response
-from portal.web.server.limits import Rate
-from portal.web.videos import find_videos, read_record
+from portal.http.schemas.metadata import CreatedVideo, FileName, UploadKey, VideoMetadata
+from portal.http.schemas.validation import validated, validated_query
+from portal.http.server.headers import conditional_response
+from portal.http.server.limits import Rate
+from portal.http.videos import find_videos, read_record
+from portal.videos import metadata, publishing
+from portal.videos.library import LibraryPage
+from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
+from portal.videos.words import SpokenMatch, find_said
 
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])

@@ -19,13 +19,14 @@ from werkzeug.datastructures import MultiDict
 from portal.accounts.permissions import Action, Principal
 from portal.database.models import Video, Visibility
 from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
+from portal.features.deletion import service as deletion
+from portal.http.auth import Policy, policy, principal
+from portal.http.composition import web_context
+from portal.http.videos import read_video
 from portal.text import shown, whole_number
-from portal.videos import deletion, metadata
+from portal.videos import metadata
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id, was_deleted
 from portal.videos.visibility import recorded_access, save_access
-from portal.web.auth import Policy, policy, principal
-from portal.web.composition import web_context
-from portal.web.videos import read_video
 
 blueprint = Blueprint("bulk_actions", __name__)
 

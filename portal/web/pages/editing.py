@@ -17,15 +17,15 @@ from werkzeug.datastructures import MultiDict
 
 from portal.database.models import Video
 from portal.errors import InvalidRequest
+from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
+from portal.http.composition import web_context
+from portal.http.schemas.metadata import VideoMetadata
+from portal.http.schemas.validation import recorded_shape, validated
+from portal.http.server.headers import VIDEO_CHANGED
+from portal.http.videos import read_video
 from portal.text import shown, split_tags
 from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
-from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
-from portal.web.composition import web_context
-from portal.web.schemas.metadata import VideoMetadata
-from portal.web.schemas.validation import recorded_shape, validated
-from portal.web.server.headers import VIDEO_CHANGED
-from portal.web.videos import read_video
 
 blueprint = Blueprint("editing", __name__)
 

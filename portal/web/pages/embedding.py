@@ -16,16 +16,16 @@ from quart import Blueprint, Response, render_template, request, url_for
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
+from portal.http.auth import Policy, policy
+from portal.http.clips import Clip, playable_clip
+from portal.http.composition import web_context
+from portal.http.server.context import allow_framing, expect_player, state_of
+from portal.http.server.headers import OPEN_TO_ALL
+from portal.http.videos import read_progress, read_video
 from portal.text import shown, whole_number
 from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
-from portal.web.auth import Policy, policy
-from portal.web.clips import Clip, playable_clip
-from portal.web.composition import web_context
 from portal.web.pages.video import poster_url
-from portal.web.server.context import allow_framing, expect_player, state_of
-from portal.web.server.headers import OPEN_TO_ALL
-from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)
 

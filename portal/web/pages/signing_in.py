@@ -20,13 +20,13 @@ from portal.config import Config
 from portal.config.values import LOOPBACK
 from portal.database.account_models import Account, Role
 from portal.database.outages import skipped_in_outage
+from portal.http.auth import Policy, policy, principal
+from portal.http.composition import web_context
+from portal.http.cookies import SESSION, SIGN_ON
+from portal.http.errors import PROBLEM_TYPE, problem_document
+from portal.http.server.context import state_of
+from portal.http.server.limits import Rate
 from portal.text import host_name, shown
-from portal.web.auth import Policy, policy, principal
-from portal.web.composition import web_context
-from portal.web.cookies import SESSION, SIGN_ON
-from portal.web.errors import PROBLEM_TYPE, problem_document
-from portal.web.server.context import state_of
-from portal.web.server.limits import Rate
 
 if TYPE_CHECKING:
     from portal.accounts.oidc import Provider

@@ -3,10 +3,10 @@
 from quart import Blueprint, render_template
 
 from portal.config import Config
+from portal.http.auth import Policy, policy, principal
+from portal.http.composition import web_context
 from portal.text import duration_in_words, size_in_words
 from portal.uploads.quotas import Usage, usage_of
-from portal.web.auth import Policy, policy, principal
-from portal.web.composition import web_context
 from portal.web.pages.visibility import visibility_choices
 
 blueprint = Blueprint("upload", __name__)

@@ -14,25 +14,18 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.accounts.people import names_of
 from portal.database.models import Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, NothingToRetry
+from portal.features.posters.service import poster_revision
+from portal.http.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal, require_person
+from portal.http.clips import Clip, clip_arguments, playable_clip
+from portal.http.composition import web_context
+from portal.http.server.context import expect_player
+from portal.http.videos import read_progress, read_video
 from portal.text import whole_number
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos import publishing, watching
 from portal.videos.library import related_videos
-from portal.videos.posters import poster_revision
 from portal.videos.preview import WatchablePart, read_watchable_part
 from portal.videos.reading import parse_video_id, preview_url, stream_below
-from portal.web.auth import (
-    VIDEO_UNAVAILABLE,
-    Policy,
-    may_edit,
-    policy,
-    principal,
-    require_person,
-)
-from portal.web.clips import Clip, clip_arguments, playable_clip
-from portal.web.composition import web_context
-from portal.web.server.context import expect_player
-from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("video", __name__)
 blueprint.add_app_template_global(playable_clip)

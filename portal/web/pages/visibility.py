@@ -15,6 +15,11 @@ from portal.accounts.permissions import EVERYONES, Principal
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
 from portal.errors import InvalidRequest
+from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
+from portal.http.composition import web_context
+from portal.http.schemas.access import AccessRecord
+from portal.http.schemas.validation import recorded_shape, validated
+from portal.http.videos import read_video
 from portal.text import shown
 from portal.videos.visibility import (
     VideoAccess,
@@ -23,12 +28,7 @@ from portal.videos.visibility import (
     merged_access,
     recorded_access,
 )
-from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
-from portal.web.composition import web_context
 from portal.web.pages.editing import Body, EditForm, form_fragment
-from portal.web.schemas.access import AccessRecord
-from portal.web.schemas.validation import recorded_shape, validated
-from portal.web.videos import read_video
 
 blueprint = Blueprint("visibility", __name__)
 

@@ -13,15 +13,20 @@ from quart.typing import ResponseReturnValue
 
 from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import ReplacementChanged, ReplacementNotFound, TooManyPlaybackLinks
+from portal.features.captions import pages as captions
+from portal.features.cuts import service as cuts
+from portal.features.deletion import service as deletion
+from portal.features.posters import pages as posters
+from portal.features.replacement import service as replacement
+from portal.features.replacement.service import VersionState
+from portal.http.addresses import link_addresses
+from portal.http.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal
+from portal.http.composition import web_context
+from portal.http.server.context import expect_player
+from portal.http.videos import read_progress, read_video
 from portal.text import whole_number
-from portal.videos import cuts, deletion, playback_links, replacement
-from portal.videos.replacement import VersionState
-from portal.web.addresses import link_addresses
-from portal.web.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal
-from portal.web.composition import web_context
-from portal.web.pages import captions, editing, posters, visibility
-from portal.web.server.context import expect_player
-from portal.web.videos import read_progress, read_video
+from portal.videos import playback_links
+from portal.web.pages import editing, visibility
 
 blueprint = Blueprint("workshop", __name__)
 

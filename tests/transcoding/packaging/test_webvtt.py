@@ -15,13 +15,7 @@ from portal.transcoding.encoding import command
 from portal.transcoding.encoding.assembly import put_captions
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.packaging.webvtt import (
-    Cue,
-    parse_webvtt,
-    segment_webvtt,
-    subrip,
-    webvtt,
-)
+from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, subrip, webvtt
 
 ENGLISH = (
     (0.5, 1.5, 'Fish & <Küsse>, "100 %"'),

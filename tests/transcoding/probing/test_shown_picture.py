@@ -5,11 +5,7 @@ import struct
 import pytest
 
 from portal.transcoding.probing.boxes import PictureEntry
-from portal.transcoding.probing.shown_picture import (
-    aperture_margins,
-    is_dolby_only,
-    named_transfer,
-)
+from portal.transcoding.probing.shown_picture import aperture_margins, is_dolby_only, named_transfer
 
 BT709 = 1
 UNSPECIFIED = 2

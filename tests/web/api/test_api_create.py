@@ -22,8 +22,8 @@ from api_client import (
     uploaded,
 )
 
+from portal.http.composition import WebContext
 from portal.videos import publishing
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 from api_client import RAW_FILE, Client, answered, faults, presign, put, rows
 
+from portal.http.composition import WebContext
 from portal.storage.calls import ObjectMissing
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

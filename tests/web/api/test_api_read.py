@@ -16,7 +16,7 @@ from api_client import (
 )
 
 from portal.config import Config
-from portal.web.composition import WebContext
+from portal.http.composition import WebContext
 
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 pytestmark = pytest.mark.shared_app

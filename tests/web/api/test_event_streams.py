@@ -24,11 +24,11 @@ from portal.database.account_models import Account, Role
 from portal.database.connection import execute, transaction
 from portal.database.models import Attempt, Visibility
 from portal.events.log import EventType, note_outcome
+from portal.http import event_streams
+from portal.http.composition import WebContext
 from portal.videos.visibility import VideoAccess, save_access
-from portal.web import event_streams
 from portal.web.api import events
 from portal.web.app import create_app
-from portal.web.composition import WebContext
 from portal.web.serve import server_config
 
 pytestmark = pytest.mark.shared_app

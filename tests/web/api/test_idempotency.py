@@ -28,7 +28,7 @@ from signed_in import WAITING, Sender, make_account, program, token_of
 
 from portal.database.account_models import Account
 from portal.database.models import Video
-from portal.web.composition import WebContext
+from portal.http.composition import WebContext
 
 PRESIGN = "/api/videos/presign"
 FILE = {"fileName": "a.mp4", "contentType": "video/mp4"}

@@ -15,8 +15,8 @@ from signed_in import configure, make_account, make_video, program, signed_in, t
 
 from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Publication, Video, Visibility
+from portal.features.deletion.service import delete_undoably
 from portal.videos import library
-from portal.videos.deletion import delete_undoably
 from portal.videos.library_queries import Sort
 
 

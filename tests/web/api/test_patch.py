@@ -14,9 +14,9 @@ from signed_in import make_account, make_video, program, token_of
 
 from portal.database.account_models import Account, Role
 from portal.database.models import Publication, Video, Visibility
+from portal.http.composition import WebContext
 from portal.processing.removal import remove_files
 from portal.videos.metadata import title_fault
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

@@ -15,8 +15,8 @@ from portal.accounts import people
 from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Video
 from portal.errors import PlaybackTokenRefused
+from portal.http.composition import WebContext
 from portal.videos.playback_links import MAX_LIFE_S, MAX_LINKS, MIN_LIFE_S, fetch_live_links
-from portal.web.composition import WebContext
 
 PUBLIC_URL = "http://videos.example.org"
 CREATED = {"playbackUrl", "embedUrl", "expiresAt", "id"}

@@ -8,10 +8,10 @@ from api_client import Client, faults, problem
 from pydantic import TypeAdapter, ValidationError
 from quart import Response
 
+from portal.http.schemas.access import AccessRecord
+from portal.http.schemas.base import ClosedShape
+from portal.http.schemas.validation import field_errors
 from portal.web.api.videos import CreateVideoRequest, PresignRequest
-from portal.web.schemas.access import AccessRecord
-from portal.web.schemas.base import ClosedShape
-from portal.web.schemas.validation import field_errors
 
 pytestmark = pytest.mark.shared_app
 

@@ -8,8 +8,8 @@ from library_pages import FAILED
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video
+from portal.http.composition import WebContext
 from portal.transcoding.packaging.master import Kind
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

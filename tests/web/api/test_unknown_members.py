@@ -9,7 +9,7 @@ from page_rows import make_row
 from quart import Quart
 from webhook_receiver import SETTINGS, add_webhook
 
-from portal.web.composition import WebContext
+from portal.http.composition import WebContext
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 

@@ -6,7 +6,7 @@ from jsonschema import validate
 from standardwebhooks import Webhook
 from webhook_receiver import SETTINGS, add_webhook, deliveries, receiving, send_due
 
-from portal.web.composition import WebContext
+from portal.http.composition import WebContext
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 

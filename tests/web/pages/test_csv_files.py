@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.web.pages.csv_files import csv_text
+from portal.features.statistics.csv_files import csv_text
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from page_rows import READY, cut_video, make_row
 
 from portal.config import Config
 from portal.database.models import Version, VideoStatus
+from portal.features.captions import service as captions
+from portal.features.captions.service import CaptionChange
+from portal.http.composition import WebContext
 from portal.processing.captions import CaptionText
 from portal.transcoding.packaging.webvtt import Cue
-from portal.videos import captions
-from portal.videos.captions import CaptionChange
-from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 

@@ -14,8 +14,9 @@ from signed_in import Sender, configure, text_of
 from portal.accounts.permissions import EVERYONES
 from portal.database.models import Caption
 from portal.database.work_models import Download, DownloadState
-from portal.videos import downloads, playback_links
-from portal.web.composition import WebContext
+from portal.features.downloads import service as downloads
+from portal.http.composition import WebContext
+from portal.videos import playback_links
 
 pytestmark = pytest.mark.shared_app()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.web.pages.formatting import clock, position, position_to_tenth, views_in_words
+from portal.http.formatting import clock, position, position_to_tenth, views_in_words
 
 
 @pytest.mark.parametrize(

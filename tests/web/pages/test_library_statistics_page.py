@@ -15,11 +15,11 @@ from statistics_rows import ADD_DAYS, ADD_PERIOD
 
 from portal.database.connection import execute
 from portal.database.models import Video
-from portal.statistics.figures import STARTUP_BOUNDS_S
-from portal.statistics.reading import DayFigures
-from portal.web.pages import library_statistics
-from portal.web.pages.charts import draw_charts
-from portal.web.pages.library_statistics import MEASURES
+from portal.features.statistics import library_page as library_statistics
+from portal.features.statistics.charts import draw_charts
+from portal.features.statistics.figures import STARTUP_BOUNDS_S
+from portal.features.statistics.library_page import MEASURES
+from portal.features.statistics.reading import DayFigures
 
 pytestmark = pytest.mark.shared_app
 

@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from portal.http.formatting import MAX_ADDRESS_LENGTH, linkify
 from portal.transcoding.planning.described_times import DescribedTimes
-from portal.web.pages.formatting import MAX_ADDRESS_LENGTH, linkify
 
 
 class Reader(HTMLParser):

@@ -13,8 +13,8 @@ from signed_in import make_account, make_upload, make_video, signed_in
 
 from portal.database.account_models import Account, Role
 from portal.database.models import Upload, Video
+from portal.http.formatting import moment_in_words
 from portal.uploads.quotas import Quota
-from portal.web.pages.formatting import moment_in_words
 
 SIZE = 1_234_567
 GB = 10**9

@@ -13,11 +13,8 @@ from statistics_rows import ADD_DAYS
 
 from portal.database.connection import execute
 from portal.database.models import Caption
-from portal.statistics.periods import Period, days_of_period
-from portal.statistics.reading import DayFigures, PartFigures, Statistics, read_statistics
-from portal.transcoding.packaging.webvtt import Cue, webvtt
-from portal.web.pages.charts import axis_steps, draw_charts
-from portal.web.pages.statistics import (
+from portal.features.statistics.charts import axis_steps, draw_charts
+from portal.features.statistics.pages import (
     VIEWS,
     change_words,
     part_tables,
@@ -27,6 +24,9 @@ from portal.web.pages.statistics import (
     site_rows,
     watch_time,
 )
+from portal.features.statistics.periods import Period, days_of_period
+from portal.features.statistics.reading import DayFigures, PartFigures, Statistics, read_statistics
+from portal.transcoding.packaging.webvtt import Cue, webvtt
 
 pytestmark = pytest.mark.shared_app
 

@@ -14,8 +14,8 @@ from webhook_receiver import SETTINGS, receiving, send_due
 
 from portal.database.connection import transaction
 from portal.events.log import EventType, note_outcome
-from portal.web.pages.webhooks import EVENT_WORDS
-from portal.webhooks import endpoints
+from portal.features.webhooks import endpoints
+from portal.features.webhooks.pages import EVENT_WORDS
 
 
 def shape(value: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from portal.web.server.context import client_of, counted_as, networks_of
+from portal.http.server.context import client_of, counted_as, networks_of
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 

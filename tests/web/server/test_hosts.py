@@ -4,7 +4,7 @@ import pytest
 from api_client import Client, app_client, problem
 
 from portal.config import Config
-from portal.web.server.origins import is_own_host
+from portal.http.server.origins import is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"
 OWN = ("portal.example.org:8443", "also.example", "localhost:8000", "127.0.0.1", "[::1]:80", "nas")

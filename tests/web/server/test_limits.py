@@ -13,12 +13,12 @@ from signed_in import ADDRESS, OWN_PAGE, Sender, make_account, program, signed_i
 from portal.config import Config
 from portal.database.account_models import Role
 from portal.errors import TooManyRequests
+from portal.features.posters.pages import MAX_PICTURE_BYTES
+from portal.http.auth import declaration_of
+from portal.http.server import limits
+from portal.http.server.limits import Rate, RateLimit
 from portal.transcoding.captions.faults import MAX_FILE_BYTES
 from portal.web.app import create_app
-from portal.web.auth import declaration_of
-from portal.web.pages.posters import MAX_PICTURE_BYTES
-from portal.web.server import limits
-from portal.web.server.limits import Rate, RateLimit
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 
@@ -28,7 +28,7 @@ async def limited(config: Config, **limits: int) -> AsyncIterator[Quart]:
     """Yield an app with rate limits and a stopped clock."""
     app = create_app(replace(config, trusted_proxies=(ip_network(ADDRESS),), **limits))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("portal.web.server.limits.time", lambda: 1000.0)
+        patch.setattr("portal.http.server.limits.time", lambda: 1000.0)
         async with app.test_app():
             yield app
 

@@ -13,8 +13,8 @@ from werkzeug.datastructures import Headers
 
 from portal.config import Config
 from portal.errors import CrossSiteRequest
-from portal.web.server.headers import OPEN_TO_ALL, security_headers
-from portal.web.server.origins import require_same_origin
+from portal.http.server.headers import OPEN_TO_ALL, security_headers
+from portal.http.server.origins import require_same_origin
 
 STORAGE = "https://files.example"
 OWN_ORIGIN = "http://localhost"

@@ -1,0 +1,4 @@
+"""Cuts: parts of a film that viewers don't get, and new videos of a film's parts.
+
+Begin with `service`; `copies` makes the new videos.
+"""

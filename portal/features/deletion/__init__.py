@@ -1,0 +1,1 @@
+"""Deletion of videos, which can be undone for a while."""

@@ -1,0 +1,1 @@
+"""Downloads: the uploaded file, and files that are joined from segments on demand."""

@@ -1,0 +1,1 @@
+"""Imports: files that the portal fetches from other servers and publishes."""

@@ -1,0 +1,1 @@
+"""Posters that editors choose: a frame, or a picture of their own."""

@@ -1,0 +1,1 @@
+"""Replacement of the file of a video, and the way back to the former one."""

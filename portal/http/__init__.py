@@ -1,0 +1,1 @@
+"""What routes share: the context of a process, policies, limits, problems, and shapes of JSON."""

@@ -1,0 +1,57 @@
+"""Addresses to play a video from: the video's own, or below one that contains permission."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from portal.database.connection import Row
+from portal.database.models import Video
+from portal.http.auth import account_id
+from portal.http.composition import WebContext, web_context
+from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
+from portal.videos.reading import audience_of, is_private_in, stream_below
+
+# Lifetime of addresses with an account's permission, which is checked on each request.
+OWN_ADDRESS_LIFE_S = 12 * 3600
+
+
+async def link_addresses(link: PlaybackLink) -> dict[str, str]:
+    """Return the addresses of a playback link: a video's stream and its embeddable player.
+
+    The address of the stream is empty while there is none.
+    """
+    web = web_context()
+    base = f"{web.config.public_url}/p/{await link.token(web.signing_keys)}"
+    stream = stream_below(base, link.video_id, link.published_attempt)
+    return {"playback_url": stream, "embed_url": f"{base}/embed/{link.video_id}"}
+
+
+async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:
+    """Return the address below which this account watches a video, with a playback token in it."""
+    expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
+    token = PlaybackToken(video_id, expires_at, account_id=own_id)
+    return f"{web.config.public_url}/p/{await web.signing_keys.sign(token)}"
+
+
+async def own_base(video: Video) -> str:
+    """Return the address below which the caller watches a video."""
+    web = web_context()
+    own_id = await account_id() if audience_of(video).is_private else None
+    return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
+
+
+async def playback_url(record: Row) -> str:
+    """Return the address to play a video from.
+
+    On a portal with accounts the address of a private video contains permission to watch it.
+    """
+    own_id = await account_id() if is_private_in(record) else None
+    return await playback_url_for(own_id, record, web=web_context())
+
+
+async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
+    """Return the address of `playback_url` for an account, outside of its requests."""
+    video_id = UUID(str(record["id"]))
+    base = web.config.public_url
+    if own_id is not None and is_private_in(record):
+        base = await token_base(own_id, video_id, web=web)
+    return stream_below(base, video_id, record["published_attempt"])
