@@ -1,7 +1,7 @@
 """The portal's errors: exceptions with an HTTP status, a stable code and a message for people.
 
-An exception's docstring is its default message. Any package raises them; `web.errors` renders them,
-as RFC 9457 problem details under /api and as HTML pages elsewhere.
+An exception's docstring is its default message. Any package raises them; `http.errors` renders
+them, as RFC 9457 problem details under /api and as HTML pages elsewhere.
 """
 
 import inspect

@@ -62,7 +62,7 @@ class Webhook(Model):
     """Address that receives events of some types, if its account may see their videos.
 
     Deliveries are signed with `secret`, and with each of `old_secrets` until it expires
-    (`webhooks.endpoints`). `failing_since` is the first failure after the last success.
+    (`features.webhooks.endpoints`). `failing_since` is the first failure after the last success.
     """
 
     id = fields.UUIDField(primary_key=True)

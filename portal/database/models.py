@@ -126,7 +126,7 @@ class Details(Model):
     `captions_job_id` is set while storage lacks captions of a ready video.
 
     A video with `deleted_at` is hidden, and its deletion can be undone for a short time
-    (`videos.deletion`). Its processing continues meanwhile.
+    (`features.deletion.service`). Its processing continues meanwhile.
     """
 
     id = fields.UUIDField(primary_key=True)

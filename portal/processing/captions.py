@@ -1,7 +1,7 @@
 """Captions in the output of a video: tracks of its file, and entries of the master playlist.
 
 Storage has a folder for each version of each caption track, `hls/<id>/captions/<track>-<version>/`,
-whose files are never changed. `videos.captions` has the use cases of editors.
+whose files are never changed. `features.captions.service` has the use cases of editors.
 
 Captions have the times of the current version, and end with its film. When another version becomes
 the current one, their text is derived anew from that of the whole film. `versions` restores those

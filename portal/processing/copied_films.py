@@ -1,8 +1,8 @@
 """Whole film of a new video that is a cut of another video's film: its files are copied first.
 
-The first version of such a video is a cut whose base is a version of the other video
-(`videos.copies`). The pass that makes the cut begins with this copy, which storage makes itself,
-or goes on with an interrupted one. Then both videos are independent, except for the uploaded file.
+The first version of such a video is a cut whose base is a version of the other video. The pass
+that makes the cut begins with this copy, which storage makes itself, or goes on with an interrupted
+one. Then both videos are independent, except for the uploaded file.
 """
 
 from collections.abc import Collection, Mapping
@@ -43,7 +43,7 @@ RENDITION_COLUMNS = """
   average_bandwidth_bps, iframe_bandwidth_bps, size_bytes, segment_count, channels, language, label,
   is_default
 """
-# Complete renditions of picture and sound. Captions are copied as rows (`videos.copies`).
+# Complete renditions of picture and sound. Captions are copied as rows (`features.cuts.copies`).
 COPY_RENDITIONS = f"""
 INSERT INTO renditions (version_id, attempt_number, {RENDITION_COLUMNS})
 SELECT %s, %s, {RENDITION_COLUMNS} FROM renditions

@@ -1,4 +1,5 @@
-"""Use cases about a video: publish, edit, delete, find, choose a poster, report its progress.
+"""Videos as such: publish, edit, find, say who may see one, report its progress.
 
-They own their transactions, and take and return models and frozen values. Begin with `publishing`.
+The use cases own their transactions, and take and return models and frozen values. Begin with
+`publishing`. What people do with a video beyond that is in `features`; `feature` says what one is.
 """

@@ -1,5 +1,4 @@
-"""Web process: the app, the JSON API, the pages, and playback. Only this package imports Quart.
+"""Web process: the app, and the routes that belong to no feature. Begin with `app`.
 
-Begin with `app`. `server` has the checks that precede every view, `schemas` the shapes of requests,
-`api` the JSON endpoints, and `pages` the views of people.
+`api` has JSON endpoints, `pages` the views of people, and `playback` the playlists.
 """

@@ -3,8 +3,8 @@
 The former version stays current until then. Its files stay for `versions.REVERTIBLE_S`, in which
 people can go back to it. Versions that nobody needs are removed by the janitor.
 
-A cut is a version of the same file (`videos.cuts`), so it is no replacement. Going back leads to
-the version that was live with the former file, cut or whole.
+A cut is a version of the same file, so it is no replacement. Going back leads to the version that
+was live with the former file, cut or whole.
 """
 
 from collections.abc import Collection, Sequence

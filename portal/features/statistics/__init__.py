@@ -1,13 +1,13 @@
 """Statistics: who watched, how far, and whether it played well.
 
 Players report what they play in the format CMCD version 2 (CTA-5004-B), which `cmcd` reads.
-`web.api.statistics` decides which reports count, and `intake` writes these to an inbox. A worker
-folds the inbox every few seconds (`folding`): the reports of one page view, video and day become a
+`api` decides which reports count, and `intake` writes these to an inbox. A worker folds the inbox
+every few seconds (`folding`): the reports of one page view, video and day become a
 `viewers.ViewerDay`, and its change is added to the sums of the video and of the library (`figures`,
 `periods`). `reading` returns the sums to pages and the API.
 
 A viewer is a keyed hash of address and user agent, whose key is replaced daily, and the hash of a
 session id. Viewers' days are deleted after `folding.KEEP_VIEWERS_DAYS`. Sums stay until their video
-is deleted; those of the library stay for good. Days are days of UTC. This package knows neither
-requests nor permissions.
+is deleted; those of the library stay for good. Days are days of UTC. Only `api`, `pages` and
+`library_page` know requests and permissions.
 """

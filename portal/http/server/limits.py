@@ -1,6 +1,6 @@
 """Limits on requests: the size of bodies, concurrent requests, and requests per minute.
 
-Routes declare the body and the rate limit that differ from the usual ones (`web.auth.policy`).
+Routes declare the body and the rate limit that differ from the usual ones (`http.auth.policy`).
 The proxy in front limits plain reads. Counts are in the memory of each web process, so with several
 processes a client may send several times as many requests.
 """

@@ -1,7 +1,7 @@
 """Description of the API: OpenAPI 3.1 at /api/openapi.json, and a page at /api/docs.
 
 quart-schema builds the document from the views' shapes. This module adds the facts that routes
-declare (`web.auth.policy`), and the problem documents that all routes of a kind return.
+declare (`http.auth.policy`), and the problem documents that all routes of a kind return.
 """
 
 import inspect
