@@ -122,11 +122,11 @@ async def keep(response: Response) -> Response:
     return response
 
 
-def outlive_clients(app: App, *, path: str) -> App:
+def outlive_clients(app: App, *, paths: tuple[str, ...]) -> App:
     """Return an app that finishes some requests even when their client disconnects.
 
     These have a key, with which the client will repeat the request to get the answer, or a path
-    that ends with `path`, whose clients don't need an answer.
+    that ends with one of `paths`, whose clients don't need an answer.
     """
 
     async def outliving(scope: HTTPScope, receive: Receive, send: Send) -> None:
@@ -136,7 +136,7 @@ def outlive_clients(app: App, *, path: str) -> App:
                 await asyncio.Event().wait()
             return message
 
-        is_outliving = header(scope, HEADER.lower().encode()) or scope["path"].endswith(path)
+        is_outliving = header(scope, HEADER.lower().encode()) or scope["path"].endswith(paths)
         await app(scope, received if is_outliving else receive, send)
 
     return outliving

@@ -27,8 +27,9 @@ Absence = Callable[[UUID, Principal], Awaitable[VideoNotFound | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A feature: its name, its kinds of jobs with what workers do for them, and its hooks.
+    """A feature: the name of its folder, its routes, its kinds of jobs with their work, its hooks.
 
+    `routes` names modules of the folder that have a blueprint. Only a web process imports them.
     `follow_version` is called when viewers get another version, and `before_removal` before the
     files of a version are removed for good. The janitor calls `sweep`, which removes objects that
     are due at a time and returns their number, and `prune`, which deletes rows. Each worker runs
@@ -38,6 +39,7 @@ class Feature:
     """
 
     name: str
+    routes: tuple[str, ...] = ()
     jobs: tuple[tuple[Job, Run], ...] = ()
     follow_version: VersionHook | None = None
     before_removal: Callable[[Version, Storage], Awaitable[None]] | None = None

@@ -7,32 +7,20 @@ database, storage and the queue when it starts.
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from hypercorn.typing import Scope
 from quart import Quart, Response, request
+from werkzeug.routing import Rule
 
 from portal.config import Config, is_tracing_wanted
 from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
-from portal.features import ABSENCES, VERSION_HOOKS
-from portal.features.captions import api as api_captions
-from portal.features.captions import pages as captions
-from portal.features.cuts import api as api_cuts
-from portal.features.cuts import pages as cuts
-from portal.features.downloads import api as api_downloads
-from portal.features.downloads import files as downloads
-from portal.features.downloads import pages as download_pages
-from portal.features.imports import api as api_imports
-from portal.features.posters import pages as posters
-from portal.features.statistics import api as api_statistics
-from portal.features.statistics import library_page as library_statistics
-from portal.features.statistics import pages as statistics
-from portal.features.webhooks import api as api_webhooks
-from portal.features.webhooks import pages as webhooks
+from portal.features import ABSENCES, FEATURES, VERSION_HOOKS
 from portal.http import assets, auth, errors, formatting, idempotency, json_bodies
 from portal.http.composition import WebContext, open_context
 from portal.http.server import limits
@@ -43,9 +31,8 @@ from portal.http.server.origins import check_origin, share
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import monitoring, playback
-from portal.web.api import access, openapi, transcodes, uploads, videos
-from portal.web.api import editing as api_editing
-from portal.web.api import events as api_events
+from portal.web.api import access, events, openapi, transcodes, uploads, videos
+from portal.web.api import editing as editing_api
 from portal.web.pages import (
     account,
     bulk_actions,
@@ -66,43 +53,22 @@ logger = logging.getLogger(__name__)
 RESPONSE_TIMEOUT_S = 60
 # Frequent paths of no interest in a trace, and paths that contain secrets.
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
-# Modules with a blueprint. The API's description lists its modules in this order.
-API = (
-    videos,
-    transcodes,
-    openapi,
-    api_editing,
-    api_cuts,
-    uploads,
-    access,
-    api_captions,
-    api_downloads,
-    api_events,
-    api_imports,
-    api_webhooks,
-    api_statistics,
-)
+# Modules with a blueprint that belong to no feature.
+API = (videos, transcodes, openapi, editing_api, uploads, access, events)
 PAGES = (
     account,
     bulk_actions,
-    captions,
-    cuts,
-    download_pages,
     editing,
     embedding,
     library,
-    library_statistics,
     people,
-    posters,
     signing_in,
-    statistics,
     upload,
     video,
     visibility,
-    webhooks,
     workshop,
 )
-FILES_AND_STATE = (assets, downloads, monitoring, playback)
+FILES_AND_STATE = (assets, monitoring, playback)
 
 
 def create_app(config: Config | None = None) -> Quart:
@@ -112,12 +78,16 @@ def create_app(config: Config | None = None) -> Quart:
     app = Quart("portal", static_folder=None, template_folder=str(assets.templates_dir()))
     # Werkzeug's redirect from a path with `//` would contain the host that the client sent.
     app.url_map.merge_slashes = False
-    app.url_map.converters["language"] = api_captions.LanguageConverter
     app.config["MAX_CONTENT_LENGTH"] = limits.MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = limits.BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
     openapi.install_openapi(app, config)
-    for module in (*API, *PAGES, *FILES_AND_STATE):
+    features = (
+        import_module(f"portal.features.{feature.name}.{name}")
+        for feature in FEATURES
+        for name in feature.routes
+    )
+    for module in (*API, *features, *PAGES, *FILES_AND_STATE):
         app.register_blueprint(module.blueprint)
     app.request_class = limits.limited_request_class(_body_limits(app))
     tracing.start("web")
@@ -143,12 +113,15 @@ async def _note_route() -> None:
 
 
 def _body_limits(app: Quart) -> limits.BodyLimits:
-    routes = [
-        (rule, declared.body)
-        for rule in app.url_map.iter_rules()
-        if (declared := auth.declaration_of(app, rule.endpoint))
-    ]
+    routes = [(rule, declared.body) for rule, declared in _declared_rules(app)]
     return limits.BodyLimits(routes, app.url_map)
+
+
+def _declared_rules(app: Quart) -> Iterator[tuple[Rule, auth.Declaration]]:
+    """Yield the rules of routes with a policy."""
+    for rule in app.url_map.iter_rules():
+        if declared := auth.declaration_of(app, rule.endpoint):
+            yield rule, declared
 
 
 def _install_checks(app: Quart, config: Config) -> None:
@@ -221,7 +194,11 @@ def _install_templates(app: Quart, config: Config) -> None:
 
 def _install_middleware(app: Quart, config: Config) -> None:
     framework: Any = app.asgi_app
-    outliving = idempotency.outlive_clients(framework, path=api_statistics.REPORTS)
+    # Players that send reports don't wait for the answers.
+    paths = tuple(
+        rule.rule for rule, declared in _declared_rules(app) if declared.rate is Rate.REPORTS
+    )
+    outliving = idempotency.outlive_clients(framework, paths=paths)
     headers = SecurityHeaders(tracing.traced(outliving, excluded_urls=UNTRACED))
     http: App = RequestContext(
         headers, trusted_proxies=config.trusted_proxies, is_counted=config.metrics

@@ -3,3 +3,14 @@
 Begin with `service`. `versions` follows a change of the current version, `transcription` writes
 captions from speech.
 """
+
+from portal.features.captions import service, transcription, versions
+from portal.processing.captions import CAPTIONS, TRANSCRIPTION
+from portal.videos.feature import Feature
+
+FEATURE = Feature(
+    name="captions",
+    routes=("api", "pages"),
+    jobs=((CAPTIONS, service.store), (TRANSCRIPTION, transcription.make_captions)),
+    follow_version=versions.follow_version,
+)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, RootModel, StrictBool
 from quart import Blueprint, Response, request, url_for
+from quart.blueprints import BlueprintSetupState
 from quart_schema import (
     document_headers,
     document_querystring,
@@ -43,7 +44,19 @@ from portal.transcoding.planning.tracks import attribute_text
 from portal.videos import chapters
 from portal.videos.chapters import Chapters, ChapterSource
 
+
+class LanguageConverter(BaseConverter):
+    """Language in an address; `transcription` is the address of a request, not a language."""
+
+    regex = r"(?!transcription\Z).+"
+
+
+def _add_converter(state: BlueprintSetupState) -> None:
+    state.app.url_map.converters["language"] = LanguageConverter
+
+
 blueprint = Blueprint("api_captions", __name__, url_prefix="/api")
+blueprint.record_once(_add_converter)
 tag_blueprint(blueprint, ["Captions"])
 
 CAPTIONS = "/videos/<string:id>/captions"
@@ -62,12 +75,6 @@ CONTENT_TYPES = (
 
 FILE = Body(content_types=CONTENT_TYPES, max_file_bytes=MAX_FILE_BYTES)
 CHAPTERS = Body(content_types=(json_bodies.JSON, WEBVTT), max_file_bytes=MAX_FILE_BYTES)
-
-
-class LanguageConverter(BaseConverter):
-    """Language in an address; `transcription` is the address of a request, not a language."""
-
-    regex = r"(?!transcription\Z).+"
 
 
 def _label_fault(label: str) -> str | None:

@@ -2,3 +2,7 @@
 
 Begin with `service`; `copies` makes the new videos.
 """
+
+from portal.videos.feature import Feature
+
+FEATURE = Feature(name="cuts", routes=("api", "pages"))

@@ -1,1 +1,11 @@
 """Imports: files that the portal fetches from other servers and publishes."""
+
+from portal.features.imports import service
+from portal.videos.feature import Feature
+
+FEATURE = Feature(
+    name="imports",
+    routes=("api",),
+    jobs=((service.IMPORT, service.run),),
+    explain_absence=service.explain_absence,
+)

@@ -11,3 +11,14 @@ session id. Viewers' days are deleted after `folding.KEEP_VIEWERS_DAYS`. Sums st
 is deleted; those of the library stay for good. Days are days of UTC. Only `api`, `pages` and
 `library_page` know requests and permissions.
 """
+
+from portal.features.statistics import folding, metrics
+from portal.videos.feature import Feature
+
+FEATURE = Feature(
+    name="statistics",
+    routes=("api", "pages", "library_page"),
+    prune=folding.delete_old_viewers,
+    work_beside=folding.fold_forever,
+    read_metrics=metrics.read_metrics,
+)
