@@ -186,6 +186,7 @@ def _install_templates(app: Quart, config: Config) -> None:
     for template_filter in formatting.FILTERS:
         app.add_template_filter(template_filter)
     app.add_template_global(signing_in.current_viewer)
+    app.jinja_env.globals["features"] = {feature.name for feature in FEATURES}
 
     @app.template_global()
     def asset_url(name: str) -> str:

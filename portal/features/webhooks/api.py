@@ -1,6 +1,5 @@
 """Webhooks for programs: addresses that are sent events, and their deliveries."""
 
-from typing import Literal
 from uuid import UUID
 
 from pydantic import Field, StrictBool
@@ -55,16 +54,6 @@ class WebhookList(Shape):
     """All webhooks, the newest first."""
 
     webhooks: list[WebhookRecord] = Field(description="The webhooks.")
-
-
-class TestEvent(Shape):
-    """Body of a test."""
-
-    id: str = Field(description="Unique identifier of the test.")
-    type: Literal["webhook.test"] = Field(description="Always `webhook.test`.")
-    timestamp: Timestamp = Field(description="Time of the test.")
-    sequence: Literal[0] = Field(description="Always 0.")
-    data: dict[str, str] = Field(max_length=0, description="Always empty.")
 
 
 class DeliveriesQuery(ClosedShape):

@@ -1,13 +1,14 @@
 """Webhooks, and addresses of other servers, as the API and pages take them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from portal.events.log import EventType
 from portal.events.outgoing import MAX_ADDRESS_LENGTH, address_fault
+from portal.events.records import Shape
 from portal.http.composition import web_context
-from portal.http.schemas.base import ClosedShape, Text, reject_if
+from portal.http.schemas.base import ClosedShape, Text, Timestamp, reject_if
 
 Address = Annotated[
     Text,
@@ -26,3 +27,13 @@ class WebhookRequest(ClosedShape):
 
     url: Address
     events: Events
+
+
+class TestEvent(Shape):
+    """Body of a test."""
+
+    id: str = Field(description="Unique identifier of the test.")
+    type: Literal["webhook.test"] = Field(description="Always `webhook.test`.")
+    timestamp: Timestamp = Field(description="Time of the test.")
+    sequence: Literal[0] = Field(description="Always 0.")
+    data: dict[str, str] = Field(max_length=0, description="Always empty.")

@@ -17,8 +17,8 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
+from portal.features import FEATURES
 from portal.features.captions.api import CaptionFile, WebVtt
-from portal.features.webhooks.api import TestEvent
 from portal.http import idempotency
 from portal.http.auth import ACTIONS, Declaration, Policy, declaration_of, policy
 from portal.http.composition import web_context
@@ -26,6 +26,7 @@ from portal.http.cookies import SESSION
 from portal.http.errors import HTTP_MESSAGES
 from portal.http.json_bodies import JSON
 from portal.http.schemas.base import Problem, ValidationProblem
+from portal.http.schemas.webhooks import TestEvent
 from portal.http.server.headers import conditional_response
 from portal.web.api.events import LAST_EVENT_ID
 
@@ -113,7 +114,8 @@ class Provider(OpenAPIProvider):
     @cached_property
     def document(self) -> dict[str, Any]:
         """Return the document, with the events that webhooks send."""
-        return {**self.schema(), "webhooks": WEBHOOKS}
+        has_webhooks = any(feature.name == "webhooks" for feature in FEATURES)
+        return {**self.schema(), **({"webhooks": WEBHOOKS} if has_webhooks else {})}
 
     def generate_rules(self) -> Iterable[Rule]:
         """Return the rules of the JSON API."""
