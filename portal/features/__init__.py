@@ -20,10 +20,8 @@ REMOVABLE = (
 VERSION_HOOKS = tuple(
     feature.follow_version for feature in REMOVABLE if feature.follow_version is not None
 )
-# Where to ask why there is no video of an id yet.
-ABSENCES = tuple(
-    feature.explain_absence for feature in REMOVABLE if feature.explain_absence is not None
-)
+# Where to look for work that will create a video.
+PENDING = tuple(feature.find_pending for feature in REMOVABLE if feature.find_pending is not None)
 _publish = partial(first_pass.publish_version, hooks=VERSION_HOOKS)
 FILMS = Feature(
     name="films",

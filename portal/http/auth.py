@@ -269,8 +269,8 @@ async def _require_action(required: Policy) -> None:
         state_of(request.scope).visible_id = video_id
         return
     if video_id and audience is None:
-        absence = await web_context().explain_absence(video_id, caller)
-        if absence or await was_deleted(video_id):
+        pending = await web_context().find_pending(video_id, caller)
+        if pending or await was_deleted(video_id):
             return
     raise errors.VideoNotFound
 

@@ -22,13 +22,12 @@ from portal.concurrency import SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
-from portal.errors import VideoNotFound
 from portal.http.event_streams import EventStreams
 from portal.http.playlists import Playlists
 from portal.processing.version_hooks import VersionHook
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.videos.feature import Absence
+from portal.videos.feature import FindPending, Pending
 from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, issue_uploads
@@ -114,7 +113,7 @@ class WebContext:
     config: Config
     storage: Storage
     hooks: Sequence[VersionHook]
-    absences: Sequence[Absence]
+    pending: Sequence[FindPending]
     playlists: Playlists
     streams: EventStreams
     # Limit of concurrent searches, the most expensive requests that anyone may send.
@@ -159,11 +158,11 @@ class WebContext:
         value: Value = self._shared[make]
         return value
 
-    async def explain_absence(self, video_id: UUID, reader: Principal) -> VideoNotFound | None:
-        """Return why there is no video of an id yet, if a feature knows and may tell the reader."""
-        for explain in self.absences:
-            if absence := await explain(video_id, reader):
-                return absence
+    async def find_pending(self, video_id: UUID, reader: Principal) -> Pending | None:
+        """Return the work that will create a video, if the reader may see it."""
+        for find in self.pending:
+            if work := await find(video_id, reader):
+                return work
         return None
 
 
@@ -175,7 +174,7 @@ def web_context() -> WebContext:
 
 @asynccontextmanager
 async def open_context(
-    config: Config, *, hooks: Sequence[VersionHook], absences: Sequence[Absence]
+    config: Config, *, hooks: Sequence[VersionHook], pending: Sequence[FindPending]
 ) -> AsyncIterator[WebContext]:
     """Open the context for the lifetime of a process, with what features declare.
 
@@ -190,7 +189,7 @@ async def open_context(
             config=config,
             storage=storage,
             hooks=hooks,
-            absences=absences,
+            pending=pending,
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),

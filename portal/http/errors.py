@@ -99,7 +99,8 @@ async def _explained(error: errors.VideoNotFound) -> errors.VideoNotFound:
     video_id = parse_video_id(str((request.view_args or {})[next(iter(named))])) if named else None
     if video_id is None:
         return error
-    return await web_context().explain_absence(video_id, await principal()) or error
+    pending = await web_context().find_pending(video_id, await principal())
+    return pending.absence if pending else error
 
 
 def _is_owner_gone(error: Exception) -> bool:

@@ -16,13 +16,14 @@ from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
 from portal.errors import Overloaded, Unavailable, VideoNotFound
-from portal.http.auth import require_visible
+from portal.http.auth import principal, require_visible
 from portal.http.composition import web_context
 from portal.http.server.context import state_of
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
 from portal.videos import reading
+from portal.videos.feature import Pending
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
@@ -50,6 +51,15 @@ async def require_video(video_id: str) -> UUID:
     if visible_id is not None and str(visible_id) == video_id:
         return visible_id
     return (await read_video(video_id)).id
+
+
+async def read_pending(video_id: str) -> Pending:
+    """Return the work that will create the video of an address. Raises `VideoNotFound`."""
+    parsed = reading.parse_video_id(video_id)
+    pending = parsed and await web_context().find_pending(parsed, await principal())
+    if not pending:
+        raise VideoNotFound
+    return pending
 
 
 async def read_record(video_id: str) -> Row:

@@ -15,14 +15,28 @@ from portal.errors import VideoNotFound
 from portal.processing.version_hooks import VersionHook
 from portal.queue.jobs import Job
 from portal.storage.bucket import Storage
+from portal.videos.progress import Progress
 
 # What a worker does for a job. It gets the worker's tools and the job's arguments by their names,
 # ids as UUIDs. It may run any number of times: it reads the state again and skips finished work.
 Run = Callable[..., Awaitable[None]]
 
 
-# Says why there is no video of an id yet, to readers who may know it.
-Absence = Callable[[UUID, Principal], Awaitable[VideoNotFound | None]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Work that will create the video `id`: why there is none yet, and how far it is.
+
+    `cancel` ends the work; it raises `KeyAlreadyUsed` if there has just become a video.
+    """
+
+    id: UUID
+    absence: VideoNotFound
+    progress: Progress
+    cancel: Callable[[Storage], Awaitable[None]]
+
+
+# Finds the pending work for an id that a reader may see.
+FindPending = Callable[[UUID, Principal], Awaitable[Pending | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +47,8 @@ class Feature:
     `follow_version` is called when viewers get another version, and `before_removal` before the
     files of a version are removed for good. The janitor calls `sweep`, which removes objects that
     are due at a time and returns their number, and `prune`, which deletes rows. Each worker runs
-    `work_beside` until the event is set. `read_metrics` returns metrics for
-    Prometheus, and `explain_absence` says why there is no video of an id yet,
-    to readers who may know it.
+    `work_beside` until the event is set. `read_metrics` returns metrics for Prometheus, and
+    `find_pending` finds work that will create a video.
     """
 
     name: str
@@ -46,5 +59,5 @@ class Feature:
     sweep: Callable[[Storage, datetime], Awaitable[int]] | None = None
     prune: Callable[[], Awaitable[None]] | None = None
     read_metrics: Callable[[], Awaitable[Sequence[Metric]]] | None = None
-    explain_absence: Absence | None = None
+    find_pending: FindPending | None = None
     work_beside: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None

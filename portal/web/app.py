@@ -20,7 +20,7 @@ from portal.config import Config, is_tracing_wanted
 from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
-from portal.features import ABSENCES, FEATURES, VERSION_HOOKS
+from portal.features import FEATURES, PENDING, VERSION_HOOKS
 from portal.http import assets, auth, errors, formatting, idempotency, json_bodies
 from portal.http.composition import WebContext, open_context
 from portal.http.server import limits
@@ -219,7 +219,7 @@ def _install_middleware(app: Quart, config: Config) -> None:
 
     @app.while_serving
     async def context() -> AsyncGenerator[None]:
-        async with open_context(config, hooks=VERSION_HOOKS, absences=ABSENCES) as opened:
+        async with open_context(config, hooks=VERSION_HOOKS, pending=PENDING) as opened:
             app.extensions["portal"] = opened
             headers.set(config, await _storage_origin(opened))
             await _warn_if_open(opened)

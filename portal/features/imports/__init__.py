@@ -7,5 +7,5 @@ FEATURE = Feature(
     name="imports",
     routes=("api",),
     jobs=((service.IMPORT, service.run),),
-    explain_absence=service.explain_absence,
+    find_pending=service.find_pending,
 )

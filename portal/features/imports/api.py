@@ -21,9 +21,7 @@ from portal.http.schemas.base import ClosedShape, QuotaProblem, Text, Timestamp
 from portal.http.schemas.metadata import Description, MetadataRecord, Tags
 from portal.http.schemas.validation import validated, validated_query
 from portal.http.schemas.webhooks import Address
-from portal.http.videos import visible
 from portal.text import rfc3339
-from portal.videos import reading
 
 blueprint = Blueprint("api_imports", __name__, url_prefix="/api/imports")
 tag_blueprint(blueprint, ["Videos"])
@@ -73,13 +71,6 @@ class ImportRecord(Shape):
 
     id: UUID = Field(description="Identifier of the future video.")
     url: str = Field(description="Address of the record, which exists once the file is fetched.")
-
-
-async def read_import(video_id: str) -> Import:
-    """Return the import that will create the video of an address. Raises `VideoNotFound`."""
-    parsed = reading.parse_video_id(video_id)
-    row = await imports.find(parsed) if parsed else None
-    return await visible(row, Audience(owner_id=row.upload.owner_id) if row else None)
 
 
 @blueprint.post("")

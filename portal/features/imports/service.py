@@ -39,6 +39,8 @@ from portal.storage.bucket import Storage
 from portal.uploads import service as uploads
 from portal.uploads.quotas import Quota
 from portal.videos import metadata, publishing
+from portal.videos.feature import Pending
+from portal.videos.progress import JobProgress, Progress, TranscodeStage
 
 logger = logging.getLogger(__name__)
 
@@ -98,15 +100,25 @@ async def find(import_id: UUID) -> Import | None:
     return await Import.get_or_none(id=import_id).select_related("upload")
 
 
-async def explain_absence(video_id: UUID, reader: Principal) -> errors.VideoNotFound | None:
-    """Return the state of an import that will create a video, for its owner and admins."""
+async def find_pending(video_id: UUID, reader: Principal) -> Pending | None:
+    """Return the import that will create a video, for its owner and admins."""
     row = await find(video_id)
     if row is None or not reader.may_see(Audience(owner_id=row.upload.owner_id)):
         return None
-    if row.error_code is None:
-        return errors.VideoNotFound("This video is still being imported. Try again later.")
-    failure = {"code": row.error_code, "message": row.error_message}
-    return errors.ImportFailed(f"The import failed. {row.error_message}", failure=failure)
+    percent = 100 * row.received_bytes / row.whole_bytes if row.whole_bytes else 0
+    absence = errors.VideoNotFound("This video is still being imported. Try again later.")
+    stage = TranscodeStage.IMPORTING
+    if row.error_code is not None:
+        stage = TranscodeStage.FAILED
+        failure = {"code": row.error_code, "message": row.error_message}
+        absence = errors.ImportFailed(f"The import failed. {row.error_message}", failure=failure)
+    progress = Progress(
+        work=JobProgress(stage=stage, percent=percent),
+        failure_code=row.error_code,
+        failure_message=row.error_message,
+    )
+    cancel_row = partial(cancel, row)
+    return Pending(id=row.id, absence=absence, progress=progress, cancel=cancel_row)
 
 
 async def list_imports(
@@ -149,7 +161,7 @@ async def run(import_id: UUID, tools: Tools) -> None:
             await asyncio.sleep(WAIT_S)
 
 
-async def cancel(row: Import, *, storage: Storage) -> None:
+async def cancel(row: Import, storage: Storage) -> None:
     """End an import and discard its upload. A run notices it at its next beat.
 
     Raises `KeyAlreadyUsed` for one that has just become a video.

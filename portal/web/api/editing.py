@@ -10,8 +10,6 @@ from portal.database.models import Video
 from portal.errors import VideoNotFound
 from portal.events.records import DeletedVideo
 from portal.features.deletion import service as deletion
-from portal.features.imports import service as imports
-from portal.features.imports.api import read_import
 from portal.http import json_bodies
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
@@ -19,7 +17,7 @@ from portal.http.schemas.base import PatchHeaders, Problem
 from portal.http.schemas.metadata import EditedVideo, MetadataRecord, VideoPatch
 from portal.http.schemas.validation import recorded_shape, validated
 from portal.http.server.limits import Body
-from portal.http.videos import read_video, require_video
+from portal.http.videos import read_pending, read_video, require_video
 from portal.videos import metadata
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
@@ -83,7 +81,7 @@ async def delete_video(id: str) -> Response:
     except VideoNotFound:
         if await deletion.is_being_removed(id, by=await principal()):
             return Response(status=204)
-        await imports.cancel(await read_import(id), storage=web_context().storage)
+        await (await read_pending(id)).cancel(web_context().storage)
     return json_bodies.json_response(DeletedVideo(id=id), 202)
 
 

@@ -20,12 +20,10 @@ from quart_schema import (
 )
 
 from portal.database.models import Video
-from portal.database.work_models import Import
 from portal.errors import NoTranscription, ReplacementNotFound, TranscriptionNotFound, VideoNotFound
 from portal.events.records import Shape, Size, Time, TranscodeFailure, Uri
 from portal.features.captions import service as captions
 from portal.features.captions import transcription
-from portal.features.imports.api import read_import
 from portal.features.replacement import service as replacement
 from portal.features.replacement.service import Replacement, VersionState
 from portal.http.addresses import own_base
@@ -36,11 +34,11 @@ from portal.http.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaPr
 from portal.http.schemas.metadata import FileName, UploadKey
 from portal.http.schemas.validation import validated, validated_query
 from portal.http.server.headers import conditional_response
-from portal.http.videos import read_progress, read_video
+from portal.http.videos import read_pending, read_progress, read_video
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos import publishing
-from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
+from portal.videos.progress import Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import preview_url
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
@@ -191,10 +189,10 @@ async def get_transcode(id: str) -> Response:
     try:
         video = await read_video(id)
     except VideoNotFound:
-        row = await read_import(id)
-        # An import has no addresses yet.
+        pending = await read_pending(id)
+        # There are no addresses yet.
         return _transcode_response(
-            row.id, _import_progress(row), "", cache_control="private, no-cache"
+            pending.id, pending.progress, "", cache_control="private, no-cache"
         )
     return await _video_transcode_response(video)
 
@@ -314,16 +312,6 @@ async def cancel_transcription_answer(id: str) -> Response:
     video = await _read_transcribable(id)
     await transcription.cancel(video.id)
     return Response(status=HTTPStatus.NO_CONTENT)
-
-
-def _import_progress(row: Import) -> Progress:
-    stage = TranscodeStage.IMPORTING if row.error_code is None else TranscodeStage.FAILED
-    percent = 100 * row.received_bytes / row.whole_bytes if row.whole_bytes else 0
-    return Progress(
-        work=JobProgress(stage=stage, percent=percent),
-        failure_code=row.error_code,
-        failure_message=row.error_message,
-    )
 
 
 async def _video_transcode_response(video: Video, status: int = HTTPStatus.OK) -> Response:
