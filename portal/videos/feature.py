@@ -1,4 +1,4 @@
-"""What a feature adds to the portal: one value that web, workers, recovery and the janitor read."""
+"""Features: what one adds to the portal, as a value that web, workers and the janitor read."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence

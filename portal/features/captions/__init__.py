@@ -10,7 +10,7 @@ from portal.videos.feature import Feature
 
 FEATURE = Feature(
     name="captions",
-    routes=("api", "pages"),
+    routes=("api", "chapters_api", "pages"),
     jobs=((CAPTIONS, service.store), (TRANSCRIPTION, transcription.make_captions)),
     follow_version=versions.follow_version,
 )

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, RootModel, StrictBool
 from quart import Blueprint, Response, request, url_for
@@ -39,10 +39,7 @@ from portal.transcoding.captions.faults import (
     WarningCode,
 )
 from portal.transcoding.captions.reading import MAX_SHIFT_S, CaptionContents, ReadOptions
-from portal.transcoding.planning.chapters import Chapter
 from portal.transcoding.planning.tracks import attribute_text
-from portal.videos import chapters
-from portal.videos.chapters import Chapters, ChapterSource
 
 
 class LanguageConverter(BaseConverter):
@@ -74,7 +71,6 @@ CONTENT_TYPES = (
 
 
 FILE = Body(content_types=CONTENT_TYPES, max_file_bytes=MAX_FILE_BYTES)
-CHAPTERS = Body(content_types=(json_bodies.JSON, WEBVTT), max_file_bytes=MAX_FILE_BYTES)
 
 
 def _label_fault(label: str) -> str | None:
@@ -188,52 +184,6 @@ class NewTrackQuery(TrackQuery):
     language: Text = Field(description="BCP 47, such as en or pt-BR.")
 
 
-class ChapterRecord(ClosedShape):
-    """Chapter, which lasts until the next one."""
-
-    start_seconds: float = Field(
-        ge=0,
-        le=1_000_000,
-        allow_inf_nan=False,
-        strict=True,
-        description="Start of the chapter in the video.",
-    )
-    title: Annotated[Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)] = Field(
-        description="Title of the chapter."
-    )
-
-
-class ChapterList(ClosedShape):
-    """Chapters of a video, from its beginning."""
-
-    elsewhere: ClassVar = {"source": "Leave it out: chapters that you send become `saved` ones."}
-
-    chapters: list[ChapterRecord] = Field(
-        max_length=chapters.MAX_CHAPTERS,
-        description="The first begins at 0. An empty list restores the chapters of the description "
-        "(at least three times, from 0:00) or of the file.",
-    )
-
-
-class RecordedChapters(ChapterList):
-    """Chapters of a video, and their source."""
-
-    source: ChapterSource = Field(description="Where the chapters come from.")
-
-
-class PresentChapters(RecordedChapters):
-    """Chapters of a video, also as WebVTT."""
-
-    text: str = Field(description="The chapters as WebVTT.")
-    version: str = Field(description="The value of the ETag.")
-
-
-class ChaptersConflict(Problem):
-    """Problem details with the recorded version, whose ETag the response has."""
-
-    present: PresentChapters = Field(description="The recorded chapters.")
-
-
 class CaptionFile(RootModel[str]):
     """WebVTT, SubRip, SBV or TTML file."""
 
@@ -297,7 +247,7 @@ async def get_captions(id: str, language: str) -> Response:
     video = await read_video(id)
     row = await captions.read_captions_of(video.id, language)
     text = captions.editable_text(row, video) if await may_edit(video) else row.text or ""
-    return await _webvtt_response(text, folder_name(row)).make_conditional(request)
+    return await webvtt_response(text, folder_name(row)).make_conditional(request)
 
 
 @blueprint.put(TRACK)
@@ -354,74 +304,12 @@ async def delete_captions(id: str, language: str) -> Response:
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
-@blueprint.get("/videos/<id>/chapters")
-@policy(Policy.WATCH, content_types=(json_bodies.JSON, WEBVTT), headers=("ETag",))
-@document_response(RecordedChapters)
-async def get_chapters(id: str) -> Response:
-    """Read the chapters of a video, as JSON or, if Accept names it, as WebVTT."""
-    video = await read_video(id)
-    recorded = await chapters.read_chapters(video.id)
-    if request.accept_mimetypes.best_match([json_bodies.JSON, WEBVTT]) == WEBVTT:
-        answer = _webvtt_response(recorded.webvtt(video.duration_s), recorded.version)
-    else:
-        answer = _chapters_response(recorded, cache_control="no-cache")
-    answer.headers["Vary"] = "Accept"
-    return await answer.make_conditional(request)
-
-
-@blueprint.put("/videos/<id>/chapters")
-@policy(Policy.EDIT, body=CHAPTERS, headers=("ETag",))
-@document_headers(PatchHeaders)
-@document_request(ChapterList)
-@document_response(RecordedChapters)
-@document_response(ChaptersConflict, 412)
-async def put_chapters(id: str) -> Response:
-    """Save the chapters of a video, as JSON or as WebVTT.
-
-    With an ETag in If-Match, chapters that someone else has changed since then are not replaced,
-    unless the recorded chapters equal the body.
-    """
-    video = await read_video(id)
-    versions = json_bodies.named_versions()
-    submitted = await _read_chapters_body()
-    if fault := chapters.chapters_fault(submitted):
-        raise InvalidRequest([FieldError("/chapters", fault)])
-    async with json_bodies.showing_present(partial(_present_chapters, video)):
-        saved = await chapters.save_chapters(video.id, submitted, versions=versions)
-    return _chapters_response(saved)
-
-
-def _webvtt_response(text: str, version: str) -> Response:
+def webvtt_response(text: str, version: str) -> Response:
     """Return a response with WebVTT, and its version as the ETag."""
     answer = Response(text, content_type=f"{WEBVTT}; charset=utf-8")
     answer.headers["Cache-Control"] = "no-cache"
     answer.set_etag(version)
     return answer
-
-
-async def _read_chapters_body() -> list[Chapter]:
-    """Return the chapters in the body of the current request."""
-    if request.mimetype == WEBVTT:
-        body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-        if body.strip() == b"WEBVTT":
-            return []
-        file = await _read_caption_file(body, ReadOptions())
-        return [Chapter(cue.start_s, " ".join(cue.plain_text.split())) for cue in file.cues]
-    records = validated(ChapterList, await json_bodies.read_json()).chapters
-    return [Chapter(record.start_seconds, record.title) for record in records]
-
-
-def _chapters_response(recorded: Chapters, *, cache_control: str = "") -> Response:
-    record = RecordedChapters(**_chapter_columns(recorded))
-    return json_bodies.json_response(record, cache_control=cache_control, etag=recorded.version)
-
-
-def _chapter_columns(recorded: Chapters) -> dict[str, Any]:
-    records = [
-        ChapterRecord(start_seconds=chapter.start_s, title=chapter.title)
-        for chapter in recorded.chapters
-    ]
-    return {"chapters": records, "source": recorded.source}
 
 
 async def _read_caption_body(
@@ -441,12 +329,12 @@ async def _read_caption_body(
         shift_s=query.shift_seconds,
         duration_s=video.duration_s,
     )
-    file = await _read_caption_file(body, options)
+    file = await read_caption_file(body, options)
     text = await asyncio.to_thread(CaptionText.of, file.cues, film_s=video.duration_s)
     return file, CaptionChange(content=text, label=query.label, is_default=query.is_default)
 
 
-async def _read_caption_file(body: bytes, options: ReadOptions) -> CaptionContents:
+async def read_caption_file(body: bytes, options: ReadOptions) -> CaptionContents:
     """Read a caption file. Raises `InvalidRequest`."""
     try:
         return await captions.read_file(body, options)
@@ -469,14 +357,6 @@ async def _present_captions(video: Video, language: str) -> tuple[PresentCaption
     row = await captions.read_captions_of(video.id, language)
     text = captions.editable_text(row, video)
     return PresentCaptions(**_caption_columns(row), text=text), folder_name(row)
-
-
-async def _present_chapters(video: Video) -> tuple[PresentChapters, str]:
-    """Return the recorded chapters of a video, and their version."""
-    present = await chapters.read_chapters(video.id)
-    text = present.webvtt(video.duration_s)
-    columns = _chapter_columns(present)
-    return PresentChapters(**columns, text=text, version=present.version), present.version
 
 
 def _saved_response(row: Caption, file: CaptionContents, status: HTTPStatus) -> Response:

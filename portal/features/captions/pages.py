@@ -121,7 +121,7 @@ async def editor(video_id: str, language: str) -> str:
 async def chapters_editor(video_id: str) -> str:
     """Render the page where chapters are edited."""
     video = await read_video(video_id)
-    return await _editor(video, url_for("api_captions.get_chapters", id=video.id))
+    return await _editor(video, url_for("api_chapters.get_chapters", id=video.id))
 
 
 @blueprint.get("/videos/<video_id>/captions/panel")
