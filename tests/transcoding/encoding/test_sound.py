@@ -9,13 +9,12 @@ import pytest
 from decoded_media import Heard
 from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card
 from mp4_writer import box, channel_layout, replace_box
-from published import Publish, Published, playlist
+from published import Publish, playlist, probe
 from published_checks import check_published
 
 from portal.transcoding.errors import Note
 
 TONES_HZ = {"und": 440, "eng": 660, "deu": 990}
-SURROUND = ("FL", "FR", "FC", "LFE", "BL", "BR")
 
 
 async def test_each_alternate_holds_its_own_sound(make_media: MakeMedia, publish: Publish) -> None:
@@ -43,27 +42,6 @@ async def test_each_alternate_holds_its_own_sound(make_media: MakeMedia, publish
     check_published(published, corners=CORNERS)
 
 
-@pytest.mark.parametrize("speaker", ["FC", "BL"])
-async def test_five_channels_become_two_and_none_gets_lost(
-    speaker: str, make_media: MakeMedia, publish: Publish
-) -> None:
-    picture = card(size="320x180", duration_s=3, flashes_s=())
-    words = ["0.5*sin(2*PI*500*t)" if name == speaker else "0" for name in SURROUND]
-    sound = f"aevalsrc=exprs='{'|'.join(words)}':c=5.1:s=48000:d=3"
-    source = make_card(make_media, f"{speaker}.mp4", "-b:a", "384k", picture=picture, sound=sound)
-    published = await publish(source)
-    (rendition,) = published.result.audio
-    assert rendition.channels == 2
-    heard = published.sounds["audio"]
-    left, right = (heard.level(1, 2, channel) for channel in (0, 1))
-    assert left > 0.05
-    if speaker == "FC":
-        assert right == pytest.approx(left, rel=0.05)
-    else:
-        assert right < 0.01, "a side speaker on the other side"
-    assert Note.SURROUND_DOWNMIXED in published.result.output.notes
-
-
 async def test_a_hole_in_the_sound_does_not_move_what_follows(
     make_media: MakeMedia, publish: Publish
 ) -> None:
@@ -75,24 +53,24 @@ async def test_a_hole_in_the_sound_does_not_move_what_follows(
     check_published(await publish(source), corners=CORNERS, in_sync=True)
 
 
-async def test_other_tracks_are_ignored(make_media: MakeMedia, publish: Publish) -> None:
+async def test_other_tracks_are_ignored(make_media: MakeMedia, plain: Path) -> None:
     """The file has time code, cover art and a second picture."""
-    plain = make_card(make_media, "card.mp4", picture=card(size="320x180"))
     cover = make_media("cover.png", *lavfi("testsrc2=s=64x64"), "-frames:v", "1")
     source = make_media(
         "many tracks.mov",
-        *("-i", str(plain), "-i", str(cover), *lavfi("testsrc=s=64x64:d=7")),
+        *("-i", str(plain), "-i", str(cover), *lavfi("testsrc=s=64x64:d=10")),
         *("-map", "2:v", "-map", "0:a", "-map", "0:v", "-map", "1:v"),
         *("-c", "copy", "-c:v:0", "mpeg4", "-timecode", "10:00:00:00"),
         *("-disposition:v:0", "0", "-disposition:v:1", "default"),
         *("-disposition:v:2", "attached_pic"),
     )
-    published = await publish(source)
-    assert published.result.renditions[-1].width == 320
-    assert len(published.result.audio) == 1
+    facts = await probe(str(source))
+    assert facts.video.width == 640
+    assert len(facts.audio) == 1
 
 
-TINY = ("-f", "lavfi", "-i", "testsrc2=s=64x48:r=10:d=1")
+TINY = lavfi("testsrc2=s=64x48:r=10:d=1")
+UNCOMPRESSED = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
 TONE_AMPLITUDE = 0.2
 MPEG_5_1_C = 123 << 16 | 6
 # QuickTime's labels of channels.
@@ -103,13 +81,11 @@ def tone_hz(channel: int) -> int:
     return 400 + 200 * channel
 
 
-def with_tones(make_media: MakeMedia, name: str, channels: int) -> Path:
-    """Make a film with this many channels, each with another tone."""
+def with_tones(make_media: MakeMedia, channels: int) -> Path:
+    """Make a film with four or six channels, each with another tone."""
     tones = "|".join(f"{TONE_AMPLITUDE}*sin(2*PI*{tone_hz(n)}*t)" for n in range(channels))
-    layouts = {1: "mono", 2: "stereo", 4: "quad", 6: "5.1"}
-    sound = f"aevalsrc=exprs='{tones}':c={layouts[channels]}:s=48000:d=1"
-    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
-    return make_media(name, *TINY, *lavfi(sound), *codecs)
+    sound = f"aevalsrc=exprs='{tones}':c={'5.1' if channels == 6 else 'quad'}:s=48000:d=1"
+    return make_media("tones.mov", *TINY, *lavfi(sound), *UNCOMPRESSED)
 
 
 def tone_levels(heard: Heard, hz: int) -> tuple[float, ...]:
@@ -126,75 +102,47 @@ def tone_levels(heard: Heard, hz: int) -> tuple[float, ...]:
     return tuple(levels)
 
 
-async def publish_labelled(
-    source: Path, label: bytes, publish: Publish, tmp_path: Path
-) -> Published:
-    labelled = tmp_path / "labelled.mov"
-    labelled.write_bytes(replace_box(source.read_bytes(), b"chan", label))
-    return await publish(labelled)
-
-
+USUAL_ORDER = {0: (1, 0), 1: (0, 1), 2: (0.7, 0.7), 3: (0, 0), 4: (0.7, 0), 5: (0, 0.7)}
+FIRST_TWO = {0: (1, 0), 1: (0, 1), 2: (0, 0), 3: (0, 0)}
+# Google's spatial audio box: order, ordering of channels, normalization, and their numbers.
+SPATIAL = box(b"SA3D", struct.pack(">BBIBBI4I", 0, 0, 1, 0, 0, 4, 0, 1, 2, 3))
 FILM_ORDER = {0: (1, 0), 1: (0.7, 0.7), 2: (0, 1), 3: (0.7, 0), 4: (0, 0.7), 5: (0, 0)}
 
 
 @pytest.mark.parametrize(
-    ("label", "levels"),
+    ("label", "levels", "note"),
     [
-        (channel_layout(0, L, C, R, LS, RS, LFE), FILM_ORDER),
-        (channel_layout(MPEG_5_1_C), FILM_ORDER),
-        (channel_layout(0, R, L), {0: (0, 1), 1: (1, 0)}),
-        (channel_layout(0, LFE), {0: (1,)}),
+        (None, USUAL_ORDER, Note.SURROUND_DOWNMIXED),
+        (channel_layout(0, L, C, R, LS, RS, LFE), FILM_ORDER, Note.SURROUND_DOWNMIXED),
+        (channel_layout(MPEG_5_1_C), FILM_ORDER, Note.SURROUND_DOWNMIXED),
+        (channel_layout(0, *[UNUSED] * 4), FIRST_TWO, Note.CHANNELS_LEFT_OUT),
+        (SPATIAL, {0: (1, 1), 1: None, 2: None, 3: None}, Note.SPATIAL_DOWNMIXED),
     ],
-    ids=["film order", "tag", "right before left", "one channel"],
+    ids=["usual order", "film order", "tag", "without a place", "ambisonic"],
 )
-async def test_channels_in_an_unusual_order_keep_their_sides(
-    label: bytes,
-    levels: Mapping[int, Sequence[float]],
+async def test_each_channel_is_heard_on_its_side(
+    label: bytes | None,
+    levels: Mapping[int, Sequence[float] | None],
+    note: Note,
     make_media: MakeMedia,
     publish: Publish,
     tmp_path: Path,
 ) -> None:
-    source = with_tones(make_media, "tones.mov", len(levels))
-    published = await publish_labelled(source, label, publish, tmp_path)
+    content = with_tones(make_media, len(levels)).read_bytes()
+    source = tmp_path / "labelled.mov"
+    source.write_bytes(replace_box(content, b"chan", label) if label else content)
+    published = await publish(source)
     for channel, expected in levels.items():
-        heard = tone_levels(published.sounds["audio"], tone_hz(channel))
-        assert heard == pytest.approx(expected, abs=0.08), channel
-    notes = published.result.output.notes
-    assert (Note.SURROUND_DOWNMIXED in notes) == (len(levels) > 2)
-    assert Note.CHANNELS_LEFT_OUT not in notes
-
-
-async def test_of_channels_without_a_place_the_first_two_are_heard(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path
-) -> None:
-    source = with_tones(make_media, "tones.mov", 4)
-    unused = channel_layout(0, *[UNUSED] * 4)
-    published = await publish_labelled(source, unused, publish, tmp_path)
-    for channel, expected in {0: (1, 0), 1: (0, 1), 2: (0, 0)}.items():
-        heard = tone_levels(published.sounds["audio"], tone_hz(channel))
-        assert heard == pytest.approx(expected, abs=0.08)
-    assert Note.CHANNELS_LEFT_OUT in published.result.output.notes
-
-
-async def test_of_ambisonic_sound_all_directions_are_heard_on_both_sides(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path
-) -> None:
-    # Google's spatial audio box: order, ordering of channels, normalization, and their numbers.
-    label = box(b"SA3D", struct.pack(">BBIBBI4I", 0, 0, 1, 0, 0, 4, 0, 1, 2, 3))
-    source = with_tones(make_media, "tones.mov", 4)
-    published = await publish_labelled(source, label, publish, tmp_path)
-    heard = tone_levels(published.sounds["audio"], tone_hz(0))
-    assert heard == pytest.approx((1, 1), abs=0.08)
-    notes = published.result.output.notes
-    assert Note.SPATIAL_DOWNMIXED in notes
-    assert Note.SURROUND_DOWNMIXED not in notes
+        if expected:
+            heard = tone_levels(published.sounds["audio"], tone_hz(channel))
+            assert heard == pytest.approx(expected, abs=0.08), channel
+    assert published.result.output.notes == (note,)
 
 
 async def test_nine_channels_do_not_fail_a_film(make_media: MakeMedia, publish: Publish) -> None:
     noise = make_media("noise.wav", *lavfi("anoisesrc=d=1:a=0.1"), "-ac", "1")
     raw = ("-f", "s16le", "-ar", "48000", "-ch_layout", "9 channels", "-i", str(noise))
-    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
-    published = await publish(make_media("nine.mov", *TINY, *raw, *codecs))
+    published = await publish(make_media("nine.mov", *TINY, *raw, *UNCOMPRESSED))
     [track] = published.result.source.audio
     assert track.channels == 9
     assert len(published.sounds["audio"].channels) == 2
@@ -205,16 +153,15 @@ async def test_samples_that_are_no_numbers_do_not_fail_a_film(
     make_media: MakeMedia, publish: Publish
 ) -> None:
     sound = "aevalsrc=exprs='if(between(t,0.5,0.6),0/0,0.1)':s=48000:d=1"
-    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_f32le")
-    published = await publish(make_media("not a number.mov", *TINY, *lavfi(sound), *codecs))
+    options = (*UNCOMPRESSED, "-c:a", "pcm_f32le")
+    published = await publish(make_media("not a number.mov", *TINY, *lavfi(sound), *options))
     assert published.sounds["audio"].level(0.1, 0.4) == pytest.approx(0.1, rel=0.1)
 
 
 async def test_loud_surround_is_not_clipped(make_media: MakeMedia, publish: Publish) -> None:
     loud = "|".join(["0.9*sin(2*PI*500*t)"] * 6)
-    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
     sound = f"aevalsrc=exprs='{loud}':c=5.1:s=48000:d=1"
-    published = await publish(make_media("loud.mov", *TINY, *lavfi(sound), *codecs))
+    published = await publish(make_media("loud.mov", *TINY, *lavfi(sound), *UNCOMPRESSED))
     heard = published.sounds["audio"]
     # The peak of a sine is 3 dB above its mean; a clipped one comes nearer.
     assert 0.6 < heard.level(0.3, 0.7) < math.sqrt(0.5)
@@ -225,8 +172,7 @@ async def test_a_few_frames_of_sound_at_the_end_are_no_segment(
     duration_s: float, make_media: MakeMedia, publish: Publish
 ) -> None:
     film = lavfi(f"testsrc2=s=64x48:r=25:d={duration_s}", f"sine=d={duration_s}:r=48000")
-    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
-    published = await publish(make_media(f"{duration_s}.mov", *film, *codecs))
+    published = await publish(make_media(f"{duration_s}.mov", *film, *UNCOMPRESSED))
     written = playlist(published.folder, "audio")
     assert len(written.segments) == round(duration_s / 4)
     assert written.duration_s == pytest.approx(duration_s, abs=0.05)

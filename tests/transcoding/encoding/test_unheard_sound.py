@@ -1,49 +1,62 @@
 """Sound that can't be decoded, or is empty, is left out, and the film is published."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from decoded_media import open_media
 from media_recipes import MakeMedia, lavfi
 from mp4_writer import replace_box, sample_sizes, table
-from published import Publish
+from published import Publish, Write, probe
 
+from portal.transcoding.encoding.output_validation import notes_for
 from portal.transcoding.errors import Note
 
-FILM = lavfi("testsrc2=s=64x48:r=10:d=1")
-CODECS = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac")
+TONES_HZ = (500, 900)
 
 
 @pytest.fixture
-def film(make_media: MakeMedia) -> Path:
-    """A film with sound of 500 Hz."""
-    return make_media("tone.mp4", *FILM, *lavfi("sine=f=500:d=1:r=48000"), *CODECS)
+def films(make_media: MakeMedia) -> tuple[Path, Path]:
+    """Films with sound of 500 Hz, the second one with 900 Hz in German in another track."""
+    inputs = lavfi("testsrc2=s=64x48:r=10:d=1", *(f"sine=f={hz}:d=1:r=48000" for hz in TONES_HZ))
+    options = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac")
+    options += ("-metadata:s:a:1", "language=deu")
+    maps = ("-map", "0", "-map", "1", "-map", "2")
+    one = make_media("tone.mp4", *inputs, *maps[:4], *options)
+    return one, make_media("tones.mp4", *inputs, *maps, *options)
 
 
-@pytest.fixture
-def film_with_two_sounds(make_media: MakeMedia) -> Path:
-    """A film with sound of 500 Hz, and of 900 Hz in its second track."""
-    sounds = lavfi("sine=f=500:d=1:r=48000", "sine=f=900:d=1:r=48000")
-    return make_media("tones.mp4", *FILM, *sounds, "-map", "0", "-map", "1", "-map", "2", *CODECS)
-
-
-def without_samples(content: bytes) -> bytes:
+def without_samples(path: Path) -> bytes:
     """Empty the last track of a file."""
+    content = path.read_bytes()
     for kind in (b"stts", b"stsc", b"stco"):
         content = replace_box(content, kind, table(kind, "II"))
     return replace_box(content, b"stsz", sample_sizes([]))
 
 
-def as_other_codec(content: bytes, sample_entry: bytes) -> bytes:
+def beyond_the_end(path: Path) -> bytes:
+    content = path.read_bytes()
+    at = content.rindex(b"stco") + 8
+    chunks = int.from_bytes(content[at : at + 4])
+    return replace_box(content, b"stco", table(b"stco", "I", *[(2**31,)] * chunks))
+
+
+def without_durations(path: Path) -> bytes:
+    with open_media(path) as container:
+        count = len(container.streams.audio[0].index_entries)
+    return replace_box(path.read_bytes(), b"stts", table(b"stts", "II", (count, 0)))
+
+
+def as_other_codec(path: Path, sample_entry: bytes = b"apac") -> bytes:
     """Rename the codec of the first sound of a file, and hide the `esds` box that names it too."""
-    return content.replace(b"mp4a", sample_entry, 1).replace(b"esds", b"free", 1)
+    return path.read_bytes().replace(b"mp4a", sample_entry, 1).replace(b"esds", b"free", 1)
 
 
-def with_garbage(path: Path, number: int) -> bytes:
-    """Overwrite the samples of a sound track."""
+def with_garbage(path: Path) -> bytes:
+    """Overwrite the samples of the first sound track."""
     content = bytearray(path.read_bytes())
     with open_media(path) as container:
-        for entry in container.streams.audio[number].index_entries:
+        for entry in container.streams.audio[0].index_entries:
             content[entry.pos : entry.pos + entry.size] = b"\xff" * entry.size
     return bytes(content)
 
@@ -58,90 +71,61 @@ def with_garbage(path: Path, number: int) -> bytes:
     ],
 )
 async def test_sound_without_a_decoder_is_named(
-    sample_entry: bytes, note: Note, film: Path, publish: Publish, tmp_path: Path
+    sample_entry: bytes, note: Note, films: tuple[Path, Path], write: Write
+) -> None:
+    facts = await probe(str(write(as_other_codec(films[0], sample_entry))))
+    assert not facts.audio
+    assert notes_for(facts, damaged_share=0) == (note,)
+
+
+@pytest.mark.parametrize("spoil", [without_samples, beyond_the_end, without_durations])
+async def test_the_only_track_is_left_out(
+    spoil: Callable[[Path], bytes], films: tuple[Path, Path], publish: Publish, tmp_path: Path
 ) -> None:
     source = tmp_path / "film.mp4"
-    source.write_bytes(as_other_codec(film.read_bytes(), sample_entry))
-    published = await publish(source)
-    assert not published.result.audio
-    assert published.result.output.notes == (note,)
-
-
-async def test_sound_without_a_decoder_beside_other_sound_has_no_note(
-    film_with_two_sounds: Path, publish: Publish, tmp_path: Path
-) -> None:
-    source = tmp_path / "film.mp4"
-    source.write_bytes(as_other_codec(film_with_two_sounds.read_bytes(), b"apac"))
-    published = await publish(source)
-    assert published.sounds["audio"].frequency_hz(0.2, 0.8) == pytest.approx(900, abs=5)
-    assert not published.result.output.notes
-
-
-async def test_an_empty_track_is_left_out(film: Path, publish: Publish, tmp_path: Path) -> None:
-    source = tmp_path / "film.mp4"
-    source.write_bytes(without_samples(film.read_bytes()))
+    source.write_bytes(spoil(films[0]))
     published = await publish(source)
     assert not published.result.audio
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
 
 
-async def test_an_empty_second_track_is_left_out(
-    film_with_two_sounds: Path, publish: Publish, tmp_path: Path
+@pytest.mark.parametrize(
+    ("spoil", "name", "hz", "notes"),
+    [
+        (as_other_codec, "audio", 900, ()),
+        (without_samples, "audio", 500, (Note.SOUND_LEFT_OUT,)),
+        # Where nothing decodes, another track becomes the default.
+        (with_garbage, "audio-2", 900, (Note.SOUND_LEFT_OUT,)),
+    ],
+)
+async def test_one_of_two_tracks_is_left_out(
+    spoil: Callable[[Path], bytes],
+    name: str,
+    hz: int,
+    notes: tuple[Note, ...],
+    films: tuple[Path, Path],
+    publish: Publish,
+    tmp_path: Path,
 ) -> None:
     source = tmp_path / "film.mp4"
-    source.write_bytes(without_samples(film_with_two_sounds.read_bytes()))
+    source.write_bytes(spoil(films[1]))
     published = await publish(source)
     [sound] = published.result.audio
-    assert sound.label == "Audio"
-    assert published.sounds["audio"].frequency_hz(0.2, 0.8) == pytest.approx(500, abs=5)
-    assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
-
-
-async def test_a_track_with_all_samples_beyond_the_end_of_the_file_is_left_out(
-    film: Path, publish: Publish, tmp_path: Path
-) -> None:
-    content = film.read_bytes()
-    at = content.rindex(b"stco") + 8
-    chunks = int.from_bytes(content[at : at + 4])
-    source = tmp_path / "film.mp4"
-    source.write_bytes(replace_box(content, b"stco", table(b"stco", "I", *[(2**31,)] * chunks)))
-    published = await publish(source)
-    assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
-
-
-async def test_a_track_whose_samples_have_no_duration_is_left_out(
-    film: Path, publish: Publish, tmp_path: Path
-) -> None:
-    content = film.read_bytes()
-    with open_media(film) as container:
-        count = len(container.streams.audio[0].index_entries)
-    source = tmp_path / "film.mp4"
-    source.write_bytes(replace_box(content, b"stts", table(b"stts", "II", (count, 0))))
-    published = await publish(source)
-    assert not published.result.audio
-    assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
+    language = "de" if hz == TONES_HZ[1] else None
+    assert (sound.name, sound.language, sound.is_default) == (name, language, True)
+    assert published.sounds[name].frequency_hz(0.2, 0.8) == pytest.approx(hz, abs=5)
+    assert published.result.output.notes == notes
 
 
 async def test_damaged_channels_are_left_out(
-    film_with_two_sounds: Path, publish: Publish, tmp_path: Path
+    films: tuple[Path, Path], make_media: MakeMedia, publish: Publish, tmp_path: Path
 ) -> None:
+    """Mono tracks of one language are channels of one sound."""
+    alike = make_media(
+        "alike.mp4", "-i", str(films[1]), "-map", "0", "-c", "copy", "-metadata:s:a", "language=und"
+    )
     source = tmp_path / "film.mp4"
-    source.write_bytes(with_garbage(film_with_two_sounds, 0))
+    source.write_bytes(with_garbage(alike))
     published = await publish(source)
     assert [sound.channels for sound in published.result.audio] == [1]
     assert published.sounds["audio"].frequency_hz(0.2, 0.8) == pytest.approx(900, abs=5)
-
-
-async def test_where_nothing_decodes_another_track_becomes_the_default(
-    film_with_two_sounds: Path, make_media: MakeMedia, publish: Publish, tmp_path: Path
-) -> None:
-    languages = ("-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu")
-    inputs = ("-i", str(film_with_two_sounds), "-map", "0", "-c", "copy")
-    plain = make_media("languages.mp4", *inputs, *languages)
-    source = tmp_path / "film.mp4"
-    source.write_bytes(with_garbage(plain, 0))
-    published = await publish(source)
-    [sound] = published.result.audio
-    assert (sound.name, sound.language, sound.is_default) == ("audio-2", "de", True)
-    assert published.sounds["audio-2"].frequency_hz(0.2, 0.8) == pytest.approx(900, abs=5)
-    assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
