@@ -313,16 +313,11 @@ async def test_an_unreachable_source_is_not_damaged(
     assert "secret" not in caught.value.detail
 
 
-LIMITS = {FailCode.STALLED: {"stall_s": 0.5}, FailCode.TIMED_OUT: {"timeout_s": 0.5}}
-
-
-@pytest.mark.parametrize("code", LIMITS)
 async def test_a_copy_without_progress_is_ended(
-    plain: Path, hanging: Hanging, tmp_path: Path, code: FailCode
+    plain: Path, hanging: Hanging, tmp_path: Path
 ) -> None:
-    with pytest.raises(TranscodeFailed) as caught:
-        await copy(plain, tmp_path, address=hanging.address, **LIMITS[code])
-    assert caught.value.code == code
+    with pytest.raises(TranscodeFailed, match=FailCode.STALLED):
+        await copy(plain, tmp_path, address=hanging.address, stall_s=0.5)
     assert not children_naming(PROGRAM)
 
 

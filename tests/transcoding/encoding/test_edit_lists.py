@@ -9,7 +9,7 @@ import pytest
 from decoded_media import Heard
 from media_recipes import MakeMedia, lavfi
 from mp4_writer import box, replace_box
-from published import FolderSink, Publish, Result, Write, make_pass, probe, shown
+from published import FolderSink, Publish, Result, Write, make_pass, shown
 
 from portal.transcoding.encoding.parts import Part
 from portal.transcoding.errors import Note
@@ -157,9 +157,3 @@ async def test_subtitles_and_posters_of_a_gap_are_hidden(
     # The poster has the full range.
     luma = 16 + float(picture[90, 176]) * 219 / 255
     assert round((luma - 40) / 10) in (5, 12)
-
-
-async def test_a_single_edit_without_a_rate_is_played(film: Path, write: Write) -> None:
-    edits = [(10, 0, 0)]
-    video = (await probe(str(write(with_edits(film, edits, edits))))).video
-    assert (video.hidden, video.duration_s) == ([], pytest.approx(10, abs=0.3))

@@ -17,7 +17,6 @@ VARIABLE = f"select='not(mod(n,3))+lt(mod(n,40),15)',{as_yuv()}"
 @pytest.mark.parametrize(
     ("first", "rate", "options", "yuv"),
     [
-        pytest.param("240p", "30000/1001", (), as_yuv(), id="29.97"),
         pytest.param("240p", "30", VARYING, VARIABLE, id="variable"),
         pytest.param("306p", "25", COPYABLE, as_yuv(), id="copied"),
     ],
