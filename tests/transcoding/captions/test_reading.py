@@ -3,7 +3,6 @@
 # ruff: noqa: RUF001 - texts in many scripts
 
 from contextlib import suppress
-from pathlib import Path
 from time import process_time
 
 import pytest
@@ -22,7 +21,6 @@ from portal.transcoding.captions.reading import CaptionContents, ReadOptions, re
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt, webvtt
 
 FIRST = "00:00:01,000 --> 00:00:02,000"
-CASES = Path(__file__).parents[4] / "shared" / "cases" / "captions"
 
 
 def read(text: str, **options: object) -> CaptionContents:
@@ -439,15 +437,3 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
             )
             for cue in file.cues
         ]
-
-
-LANGUAGES = {"enc-cp1251-russian.srt": "ru", "enc-gbk.srt": "zh", "enc-shiftjis.srt": "ja"}
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="there are no files of other programs")
-def test_files_of_other_programs_are_read() -> None:
-    for path in CASES.iterdir():
-        language = LANGUAGES.get(path.name, "en")
-        file = read_captions(path.read_bytes(), ReadOptions(language=language, duration_s=6.0))
-        assert all(cue.text.count("\ufffd") <= 1 for cue in file.cues)
-        assert all(cue.end_s > cue.start_s for cue in file.cues)
