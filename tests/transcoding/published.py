@@ -18,7 +18,7 @@ from portal.transcoding.encoding.assembly import PassOutput, assemble
 from portal.transcoding.encoding.encode import copy_streams, encode_part, encode_sound
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
 from portal.transcoding.encoding.parts import Part, Pass, Rendition
-from portal.transcoding.encoding.pictures import put_poster
+from portal.transcoding.encoding.pictures import RenditionFiles, put_poster
 from portal.transcoding.encoding.sink import Sink, ignore_stored
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging import hls
@@ -108,6 +108,14 @@ class Published:
     def sounds(self) -> dict[str, Heard]:
         """Return all audio renditions, decoded completely."""
         return {sound.name: listen(joined(self.folder, sound.name)) for sound in self.result.audio}
+
+    def files(self, name: str) -> RenditionFiles:
+        """Return the files of a rendition as a worker reads them."""
+
+        async def read(uri: str) -> bytes:
+            return (self.folder / name / uri).read_bytes()
+
+        return RenditionFiles(playlist=playlist(self.folder, name), read=read)
 
 
 # Types of the fixtures with these names.

@@ -6,10 +6,9 @@ import av
 import pytest
 from decoded_media import listen, open_media, packets
 from media_recipes import COPYABLE, MakeMedia, as_yuv, beeps, card, jittering, lavfi
-from published import Publish, Published, joined, playlist
+from published import Publish, Published, joined
 
 from portal.transcoding.encoding.joining import StoredTrack, join_tracks
-from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.packaging.master import FinishedRendition
 
 SECONDS = 7
@@ -17,12 +16,7 @@ FLASHES_S = (0.5, 6)
 
 
 def stored_track(published: Published, rendition: FinishedRendition) -> StoredTrack:
-    folder = published.folder / rendition.name
-
-    async def read(uri: str) -> bytes:
-        return (folder / uri).read_bytes()
-
-    files = RenditionFiles(playlist=playlist(published.folder, rendition.name), read=read)
+    files = published.files(rendition.name)
     return StoredTrack(files=files, language=rendition.language, label=rendition.label)
 
 
@@ -75,10 +69,8 @@ async def test_joined_file_has_the_frames_and_times_of_the_stream_with_its_index
         assert [track["handler_name"] for track in tracks] == ["English", "German"]
 
 
-async def test_joined_sound_is_an_m4a_file(
-    make_media: MakeMedia, make_video: MakeMedia, publish: Publish, work_dir: Path
-) -> None:
-    published = await publish(make_video("plain.mp4", rate="30000/1001", duration_s=10))
+async def test_joined_sound_is_an_m4a_file(plain: Path, publish: Publish, work_dir: Path) -> None:
+    published = await publish(plain)
     [sound] = published.result.audio
     track = stored_track(published, sound)
     path = await join_tracks(None, [track], title="Sound", folder=work_dir, timeout_s=60)

@@ -14,7 +14,7 @@ from media_recipes import MakeMedia, card, make_card
 from published import FolderSink, Publish, Published, playlist
 from published import frames as frames_of
 
-from portal.transcoding.encoding.pictures import RenditionFiles, cut_frame, make_storyboard
+from portal.transcoding.encoding.pictures import cut_frame, make_storyboard
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, plan_storyboard, spread_tiles
 
@@ -27,13 +27,8 @@ _CUE = re.compile(
 
 async def checked_storyboard(published: Published, sink: FolderSink) -> list[Place]:
     """Make a storyboard, check it, and return start, end, sprite and area of each thumbnail."""
-    folder = published.folder
     lowest = published.result.output.renditions[0]
-
-    async def read(uri: str) -> bytes:
-        return (folder / lowest.name / uri).read_bytes()
-
-    files = RenditionFiles(playlist=playlist(folder, lowest.name), read=read)
+    files = published.files(lowest.name)
     storyboard = plan_storyboard(
         lowest.width or 0,
         lowest.height or 0,
