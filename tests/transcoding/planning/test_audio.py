@@ -1,59 +1,18 @@
 """Sound tracks become renditions: each its own, or several mono tracks together."""
 
-from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
-from portal.transcoding.planning.tracks import AudioRung, plan_audio
-from portal.transcoding.probing.facts import AudioTrack, Probe, VideoTrack
+from probes import a_probe, a_track
 
-VIDEO = VideoTrack(
-    index=0,
-    codec="h264",
-    width=640,
-    height=360,
-    coded_width=640,
-    coded_height=360,
-    rotation=0,
-    sar=Fraction(1),
-    fps=Fraction(25),
-    constant_rate=True,
-    pix_fmt="yuv420p",
-    interlaced=False,
-    duration_s=60.0,
-    color_space=1,
-    color_transfer=1,
-    color_primaries=1,
-    profile="High",
-    level=40,
-    has_alpha=False,
-    start_s=0.0,
-)
-MONO = AudioTrack(
-    index=0,
-    codec="pcm_s24le",
-    language=None,
-    title=None,
-    profile=None,
-    channels=1,
-    sample_rate_hz=48_000,
-    layout="mono",
-    end_s=60.0,
-)
+from portal.transcoding.planning.tracks import AudioRung, plan_audio
+
+MONO: dict[str, Any] = {"codec": "pcm_s24le", "channels": 1, "layout": "mono", "end_s": 60.0}
 
 
 def planned(*changes: dict[str, Any]) -> tuple[AudioRung, ...]:
     """Plan mono tracks with these differences, in streams from 1 on."""
-    tracks = [replace(MONO, **{"index": n, **each}) for n, each in enumerate(changes, 1)]
-    source = Probe(
-        duration_s=60.0,
-        size_bytes=1,
-        readable_share=1.0,
-        video=VIDEO,
-        audio=tuple(tracks),
-        subtitles=(),
-    )
-    return plan_audio(source, may_copy=True)
+    tracks = [a_track(**{**MONO, "index": n, **each}) for n, each in enumerate(changes, 1)]
+    return plan_audio(a_probe(640, 360, audio=tracks, duration_s=60.0), may_copy=True)
 
 
 def streams(*changes: dict[str, Any]) -> list[tuple[int, ...]]:

@@ -1,28 +1,17 @@
 """Channels become two by where their speakers stand."""
 
-from dataclasses import replace
-
 import pytest
+from probes import a_track
 
 from portal.transcoding.planning.downmix import Downmix, downmix
-from portal.transcoding.probing.facts import AudioTrack
 
 LEFT = (1.0, 0.0)
 RIGHT = (0.0, 1.0)
 SOFTER = 0.7071
-TRACK = AudioTrack(
-    index=1,
-    codec="pcm_s16le",
-    language=None,
-    title=None,
-    profile=None,
-    channels=0,
-    sample_rate_hz=48_000,
-)
 
 
 def mix_of(layout: str, channels: int) -> Downmix:
-    return downmix(replace(TRACK, layout=layout, channels=channels))
+    return downmix(a_track(layout=layout, channels=channels))
 
 
 def test_listed_channels_keep_their_sides_in_any_order() -> None:
