@@ -37,7 +37,7 @@ from portal.errors import VideoNotFound
 from portal.features.deletion.service import delete_undoably, undo_deletion
 from portal.processing.versions import WITHDRAWN_AT
 from portal.transcoding.packaging.master import Kind
-from portal.uploads.quotas import Quota, usage_of
+from portal.uploads.quotas import Quota, Usage, usage_of
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 SIZE = len(RAW_FILE)
@@ -65,6 +65,10 @@ async def refused_video(response: Response) -> dict[str, Any]:
 
 async def refused_bytes(response: Response) -> dict[str, Any]:
     return await problem(response, 409, "storage_quota_exceeded")
+
+
+async def usage(account: Account) -> Usage:
+    return (await usage_of([account.id], Quota(stored_bytes=1)))[account.id]
 
 
 async def age(app: Quart, by: timedelta) -> None:
@@ -143,35 +147,23 @@ async def test_storage_quota_can_be_used_to_the_last_byte(app: Quart, edith: Acc
     assert (refusal["limit"], refusal["used"]) == (SIZE, SIZE)
 
 
-async def test_renditions_and_captions_take_room(app: Quart, edith: Account) -> None:
-    limit(app, stored_bytes=2 * SIZE + 109)
-    sender = await signed_in(app, edith)
-    await published(sender)
-    rendition = {"kind": Kind.VIDEO, "name": "360p", "position": 0, "size_bytes": 100}
-    await Rendition.create(version=await Version.get(), **rendition)
-    track = {"language": "en", "label": "English", "source": "upload", "size_bytes": 10}
-    await Caption.create(video=await Video.get(), **track)
-    key = await uploaded(sender)
-    assert (await refused_bytes(await create(sender, key)))["used"] == SIZE + 110
-
-
-async def test_file_that_cuts_and_videos_share_counts_once(app: Quart, edith: Account) -> None:
-    limit(app, stored_bytes=10 * SIZE)
-    sender = await signed_in(app, edith)
-    video = await Video.get(id=(await published(sender))["id"])
+async def test_shared_file_counts_once_with_renditions_and_captions(edith: Account) -> None:
+    video = await make_row(owner_id=edith.id, size_bytes=SIZE, **READY)
     await make_cut(video)
-    other = await make_row(owner_id=edith.id, storage_key=video.storage_key, size_bytes=SIZE)
-    quota = Quota(stored_bytes=10 * SIZE)
-
-    async def sizes() -> tuple[int, int]:
-        usage = (await usage_of([edith.id], quota))[edith.id]
-        return usage.stored_bytes, usage.undoable_bytes
-
-    assert await sizes() == (SIZE, 0)
-    await delete_undoably(video.id)
-    assert await sizes() == (SIZE, 0)
-    await delete_undoably(other.id)
-    assert await sizes() == (0, SIZE)
+    key = video.storage_key
+    other = await make_row(2, owner_id=edith.id, storage_key=key, size_bytes=SIZE, **READY)
+    await make_rendition(other, "360p", size_bytes=100)
+    track = {"language": "en", "label": "English", "source": "upload", "size_bytes": 10}
+    await Caption.create(video=other, **track)
+    for deleted, sizes in (
+        (None, (SIZE + 110, 0)),
+        (video, (SIZE + 110, 0)),
+        (other, (0, SIZE + 110)),
+    ):
+        if deleted:
+            await delete_undoably(deleted.id)
+        used = await usage(edith)
+        assert (used.stored_bytes, used.undoable_bytes) == sizes
 
 
 async def test_copy_of_a_video_takes_room_for_its_renditions(app: Quart, edith: Account) -> None:
@@ -211,7 +203,7 @@ async def test_parallel_copies_pass_as_far_as_they_fit(app: Quart, edith: Accoun
     assert (statuses.count(201), statuses.count(409)) == (3, MANY - 3)
     assert await Video.all().count() == 4
     # The film counts once when it is copied.
-    usage = (await usage_of([edith.id], Quota(stored_bytes=1)))[edith.id].stored_bytes
+    used = await usage(edith)
     copy = await Video.filter(base_id=video.version_id).first()
     assert copy is not None
     film = await make_cut(copy)
@@ -220,7 +212,7 @@ async def test_parallel_copies_pass_as_far_as_they_fit(app: Quart, edith: Accoun
     await Rendition.create(version=film, size_bytes=1000, segment_count=10, **rendition)
     for base_id in (video.version_id, film.id):
         await Version.filter(id=copy.version_id).update(base_id=base_id)
-        assert (await usage_of([edith.id], Quota(stored_bytes=1)))[edith.id].stored_bytes == usage
+        assert await usage(edith) == used
 
 
 async def test_cut_takes_room_until_it_gives_way_or_is_removed(app: Quart, edith: Account) -> None:
@@ -262,9 +254,8 @@ async def test_file_for_download_takes_room_of_the_account_that_requests_it(
     await answered(await presign(sender))
 
 
-async def test_failed_and_withdrawn_replacements_take_no_room(app: Quart, edith: Account) -> None:
+async def test_failed_and_withdrawn_replacements_take_no_room(edith: Account) -> None:
     video = await make_row(owner_id=edith.id, size_bytes=SIZE, **READY)
-    quota = Quota(stored_bytes=SIZE)
     new = Version.filter(id=(await make_replacement(video)).id)
     states = [
         ({"status": VideoStatus.PROCESSING, "size_bytes": 7}, SIZE + 7),
@@ -274,7 +265,7 @@ async def test_failed_and_withdrawn_replacements_take_no_room(app: Quart, edith:
     ]
     for columns, stored_bytes in states:
         await new.update(**columns)
-        assert (await usage_of([edith.id], quota))[edith.id].stored_bytes == stored_bytes
+        assert (await usage(edith)).stored_bytes == stored_bytes
 
 
 async def test_undo_of_a_deletion_ends_when_its_room_is_taken(app: Quart, edith: Account) -> None:
