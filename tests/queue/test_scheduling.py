@@ -72,12 +72,13 @@ async def waiting(
     return await Video.get(id=video.id)
 
 
-async def next_video(queue: Queue, queue_name: str = TRANSCODE_QUEUE) -> UUID | None:
-    """Return the video of the job that a worker fetches now."""
+async def next_id(queue: Queue, queue_name: str) -> UUID | None:
+    """Return the video or the import of the job that a worker fetches now."""
     manager = queue.job_manager
     worker_id = await manager.register_worker()
     job = await manager.fetch_job(queues=[queue_name], worker_id=worker_id)
-    return UUID(str(job.task_kwargs["version_id"])) if job else None
+    subject = "import_id" if queue_name == IMPORT_QUEUE else "version_id"
+    return UUID(str(job.task_kwargs[subject])) if job else None
 
 
 def encode(expected_s: float, after: timedelta = NO_TIME) -> int:
@@ -122,8 +123,7 @@ async def test_shown_place_in_the_queue_is_the_order_in_which_workers_fetch(
     for name, video_ids in places.items():
         assert sorted(video_ids) == list(range(1, len(video_ids) + 1))
         for place in sorted(video_ids):
-            next_id = await next_video(queue, name)
-            assert next_id == video_ids[place], f"place {place} of seed {seed}"
+            assert await next_id(queue, name) == video_ids[place], f"place {place} of seed {seed}"
     assert sum(map(len, places.values())) == len(videos)
 
 
@@ -169,14 +169,6 @@ async def test_only_an_earlier_due_job_without_another_slot_overtakes(
     assert await is_overtaken(1) is expected
 
 
-async def next_import(queue: Queue) -> UUID | None:
-    """Return the import of the job that a worker fetches now."""
-    manager = queue.job_manager
-    worker_id = await manager.register_worker()
-    job = await manager.fetch_job(queues=[IMPORT_QUEUE], worker_id=worker_id)
-    return UUID(str(job.task_kwargs["import_id"])) if job else None
-
-
 def act_as_new_account() -> UUID:
     """Act as an account that has queued nothing yet, and return its id."""
     account_id = uuid4()
@@ -191,13 +183,12 @@ async def test_owner_with_many_imports_does_not_delay_those_of_another(queue: Qu
         for import_id in imports[:4]:
             await file_imports.enqueue(import_id, busy)
         await file_imports.enqueue(imports[4], act_as_new_account())
-    order = [await next_import(queue) for _ in range(5)]
+    order = [await next_id(queue, IMPORT_QUEUE) for _ in range(5)]
     assert order == [*imports[:3], imports[4], imports[3]]
 
 
-Kind = Callable[[Queue], Awaitable[int]]
 # Each kind of job that a person can request again and again, apart from those with a version.
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, Callable[[], Awaitable[int]]] = {
     "poster": lambda: POSTER.enqueue(video_id=uuid4(), number=1),
     "captions": lambda: CAPTIONS.enqueue(video_id=uuid4()),
     "removal": lambda: REMOVAL.enqueue(video_id=uuid4()),
@@ -249,7 +240,7 @@ async def test_cuts_that_give_way_still_count_for_their_requester(queue: Queue) 
                 await withdraw(former)
             keep = Kept.of([(0.0, 4.0)])
             await insert_cut(film, keep, version_id=uuid4(), video_id=film.video_id)
-    assert await next_video(queue, PREPARE_QUEUE) == other.id
+    assert await next_id(queue, PREPARE_QUEUE) == other.id
 
 
 async def test_requester_of_much_does_not_keep_a_requester_of_some_waiting(
@@ -259,7 +250,7 @@ async def test_requester_of_much_does_not_keep_a_requester_of_some_waiting(
     some = [await waiting(100_000_000, NOW) for _ in range(5)]
     act_as_new_account()
     much = [await waiting(0, NOW) for _ in range(15)]
-    order = [await next_video(queue, PREPARE_QUEUE) for _ in (*some, *much)]
+    order = [await next_id(queue, PREPARE_QUEUE) for _ in (*some, *much)]
     expected = [*much[:3], *some[:3], *much[3:10], *some[3:], *much[10:]]
     assert order == [video.id for video in expected]
 
@@ -270,7 +261,7 @@ async def test_short_video_overtakes_most_of_the_long_ones_of_its_requester(
     act_as_new_account()
     videos = [await waiting(1, NOW, expected_s=600) for _ in range(8)]
     videos.append(await waiting(1, NOW, expected_s=1))
-    order = [await next_video(queue) for _ in videos]
+    order = [await next_id(queue, TRANSCODE_QUEUE) for _ in videos]
     assert order == [video.id for video in (*videos[:3], videos[8], *videos[3:8])]
 
 
@@ -296,11 +287,11 @@ async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: Queue
     imports = [uuid4() for _ in range(6)]
     async with transaction():
         jobs = [await file_imports.enqueue(import_id, owner) for import_id in imports[:5]]
-    assert [await next_import(queue) for _ in range(5)] == [*imports[:4], None]
+    assert [await next_id(queue, IMPORT_QUEUE) for _ in range(5)] == [*imports[:4], None]
     await end_job(jobs[1])
     async with transaction():
         await file_imports.enqueue(imports[5], owner)
-    assert await next_import(queue) == imports[5]
+    assert await next_id(queue, IMPORT_QUEUE) == imports[5]
 
 
 async def test_slow_import_gives_way_to_one_that_could_begin(
@@ -309,7 +300,7 @@ async def test_slow_import_gives_way_to_one_that_could_begin(
     owner = uuid4()
     async with transaction():
         slow = await file_imports.enqueue(uuid4(), owner)
-    await next_import(queue)
+    await next_id(queue, IMPORT_QUEUE)
     url = resources.config.database_url
     [(priority,)] = await rows(url, "SELECT priority FROM procrastinate_jobs")
     above = slow_import_priority(priority)
