@@ -49,28 +49,22 @@ class Row:
     is_hdr: bool = False
 
 
-def row(name: str, *options: str, extension: str = "mp4", **recipe: object) -> Row:
-    """Describe a card that is made in one step; members of `Row` are removed from the recipe."""
-    members = ("corners", "tolerance", "in_sync", "is_hdr")
-    fields = {key: recipe.pop(key) for key in members if key in recipe}
-    file = f"{name}.{extension}"
-    return Row(name=name, make=lambda media: make_card(media, file, *options, **recipe), **fields)
-
-
-def remuxed(
+def row(
     name: str,
-    before: Sequence[str],
     *options: str,
-    corners: Sequence[RGB] = CORNERS,
+    extension: str = "mp4",
+    remux: Sequence[str] = (),
     **recipe: object,
 ) -> Row:
-    """Describe a card that is copied into another file without encoding."""
+    """Describe a card, which may be copied into another file; the recipe has members of `Row`."""
+    members = ("corners", "tolerance", "in_sync", "is_hdr")
+    fields = {key: recipe.pop(key) for key in members if key in recipe}
 
     def make(media: MakeMedia) -> Path:
-        path = make_card(media, "card.mp4", *options, **recipe)
-        return media(f"{name}.mp4", *before, "-i", str(path), "-c", "copy")
+        path = make_card(media, f"{name}.{extension}", *options, **recipe)
+        return media("again.mp4", *remux, "-i", str(path), "-c", "copy") if remux else path
 
-    return Row(name=name, make=make, corners=corners)
+    return Row(name=name, make=make, **fields)
 
 
 def late(name: str, late_s: float, picture: str) -> Row:
@@ -126,7 +120,7 @@ def of_each_kind() -> Iterator[Row]:
         "picture": card(size="320x180", flashes_s=(2.5, 6.0)),
         "sound": beeps(at_s=(2.5, 6.0)),
     }
-    yield remuxed("start-trimmed", ("-ss", "1.3"), **flashing)
+    yield row("start-trimmed", remux=("-ss", "1.3"), **flashing)
     yield Row(
         name="phone-upright-dolby-vision",
         make=dolby_vision_of_a_phone,
@@ -135,10 +129,10 @@ def of_each_kind() -> Iterator[Row]:
         is_hdr=True,
     )
     mirrored = {"picture": SMALL, "corners": (B, A, D, C)}
-    yield remuxed("copyable-mirrored", ("-display_hflip",), "-g", "50", **mirrored)
+    yield row("copyable-mirrored", "-g", "50", remux=("-display_hflip",), **mirrored)
     yield row("odd-size", picture=card(size="323x181"), yuv=as_yuv("yuv444p"))
     wide = {"picture": card(size="240x180"), "yuv": f"{as_yuv()},setsar=4/3"}
-    yield remuxed("wide-pixels-rotated", ON_ITS_SIDE, corners=UPRIGHT, **wide)
+    yield row("wide-pixels-rotated", remux=ON_ITS_SIDE, corners=UPRIGHT, **wide)
     yield row("120-fps", picture=card(size="320x180", rate="120"))
     yield row("full-range", picture=SMALL, yuv=as_yuv("yuvj420p", full_range=True))
     sd = f"scale=out_color_matrix=bt601:out_range=tv,format=yuv420p,{UNTAGGED}"
