@@ -124,12 +124,12 @@ def movie(media: bytes, *tracks: bytes, duration_ms: int = FRAME_MS) -> bytes:
 _INNER_BOXES_AT = {b"moov": 8, b"trak": 8, b"mdia": 8, b"minf": 8, b"stbl": 8, b"stsd": 16}
 
 
-def replace_box(content: bytes, kind: bytes, *replacements: bytes) -> bytes:
+def replace_box(content: bytes, kind: bytes, *replacements: bytes, is_first: bool = False) -> bytes:
     """Put other boxes in the place of a file's last one of a kind, and grow those around it.
 
     The index has to lie behind the media, whose places it tells.
     """
-    at = content.rindex(kind) - 4
+    at = (content.index(kind) if is_first else content.rindex(kind)) - 4
     old_bytes = int.from_bytes(content[at : at + 4])
     new = b"".join(replacements)
     changed = bytearray(content[:at] + new + content[at + old_bytes :])
