@@ -1,26 +1,20 @@
 """Passes that end early: any worker resumes them, and they end for a video that is due before."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from api_client import Client, rows, run_sql, until_found
-from passes import ended_after, first_attempt, make_source, published_file, tools_for
+from passes import ended_after, first_attempt, make_source, published_file
 from running_portal import LivePortal, create, final_status, make_video, process
 
-from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
+from portal.database.models import Attempt, Outcome
 from portal.database.work_models import MadeSegment, PassInProgress
-from portal.features import VERSION_HOOKS
 from portal.http.composition import WebContext
-from portal.processing import attempts, first_pass
-from portal.storage.bucket import objects_below
-from portal.storage.objects import output_prefix
-from portal.transcoding.packaging.hls import parse_media_playlist
+from portal.processing import attempts
 
 pytestmark = pytest.mark.slow
 
 LONG_S = 80
-EARLY = "360p"
 # Makes leases expire without waiting.
 LEASE_PASSES = """
 UPDATE attempts SET lease_expires_at = now() - interval '1 s' WHERE outcome IS NULL;
@@ -34,46 +28,6 @@ def long_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_source(tmp_path_factory.mktemp("media") / "long.mp4", seconds=LONG_S)
 
 
-async def stored_segments(resources: WebContext, video: Video, folder: str) -> list[str]:
-    prefix = output_prefix(video.id, 1) + folder + "/"
-    objects = objects_below(prefix, resources.storage)
-    names = [entry.key.removeprefix(prefix) async for entry in objects]
-    return sorted(name for name in names if name.endswith(".m4s"))
-
-
-@pytest.mark.usefixtures("early_first")
-async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
-) -> None:
-    video = await published_file(client, resources, film)
-    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
-    second = await first_attempt(video)
-    assert second.percent > 0
-    assert not second.is_cautious
-    await ended_after(second, resources, tmp_path, segments=2)
-    third = await first_attempt(video)
-    assert third.percent >= second.percent
-    await first_pass.make_playable(third, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
-
-    video = await Video.get(id=video.id)
-    assert (video.status, video.published_attempt) == (VideoStatus.READY, 3)
-    numbers = {row.name: row.attempt_number for row in await Rendition.filter(tries__gte=1)}
-    assert numbers == {EARLY: 1, "audio": 3}
-    assert not await MadeSegment.exists(version_id=video.version_id)
-    key = f"{output_prefix(video.id, 1)}{EARLY}/playlist.m3u8"
-    playlist = parse_media_playlist((await resources.storage.get(key)).decode())
-    # The sound, and so the picture, may end a frame of AAC later.
-    assert playlist.duration_s == pytest.approx(40, abs=0.02)
-    by = {uri.partition("-")[0] if "-" in uri else "1" for uri in _uris(playlist)}
-    assert by == {"1", "2", "3"}
-    # Only segments that were being made when a pass ended are made twice.
-    stored = await stored_segments(resources, video, EARLY)
-    assert set(_uris(playlist)) <= set(stored)
-    master = await client.get(f"/hls/{video.id}/3/master.m3u8")
-    assert f"../1/{EARLY}/playlist.m3u8" in await master.get_data(as_text=True)
-    assert (await client.get(f"/hls/{video.id}/1/{EARLY}/playlist.m3u8")).status_code == 200
-
-
 async def test_film_with_far_key_frames_is_not_divided(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
@@ -83,10 +37,6 @@ async def test_film_with_far_key_frames_is_not_divided(
     await ended_after(await first_attempt(video), resources, tmp_path, segments=1)
     # No part is expected to take any time, so one part has all segments.
     assert (await PassInProgress.get(version_id=video.version_id)).segment_s == 0
-
-
-def _uris(playlist: Any) -> list[str]:
-    return [segment.uri for segment in playlist.segments]
 
 
 @pytest.mark.usefixtures("early_first")

@@ -93,7 +93,7 @@ async def killed(pass_: Coroutine[Any, Any, object]) -> None:
 
 
 @pytest.mark.slow
-async def test_pass_after_a_failed_one_is_cautious(
+async def test_pass_after_a_failed_one_is_cautious_and_one_without_its_lease_adds_nothing(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
     file = make_video(tmp_path / "short.mp4", seconds=10, size="854x480", copyable=False)
@@ -107,6 +107,15 @@ async def test_pass_after_a_failed_one_is_cautious(
     assert video.complete_job_id is not None
     [failed, _] = await Attempt.filter(video_id=video.id).order_by("number")
     assert failed.error_code in set(FailCode)
+
+    before = await master(client, video)
+    attempt = await begun(video.id)
+    await Rendition.filter(name__in=attempt.targets).delete()
+    await Attempt.filter(id=attempt.id).update(outcome="failed")
+    lost = type(attempt)(id=attempt.id, version=attempt.version, number=attempt.number)
+    await later_passes.make_missing(lost, tools_for(resources, tmp_path))
+    assert await master(client, video) == before
+    assert (await Video.get(id=video.id)).complete_job_id is not None
 
 
 @pytest.mark.slow
@@ -132,17 +141,3 @@ async def test_failing_rendition_holds_up_no_other(
     video = await Video.get(id=playable.id)
     assert (video.status, video.complete_job_id) == (VideoStatus.READY, None)
     assert len(variants(await master(client, playable))) == 3
-
-
-@pytest.mark.slow
-async def test_pass_that_lost_its_lease_writes_only_complete_renditions(
-    client: Client, resources: WebContext, playable: Video, tmp_path: Path
-) -> None:
-    before = await master(client, playable)
-    attempt = await begun(playable.id)
-    await Rendition.filter(name__in=LATER).delete()
-    await Attempt.filter(id=attempt.id).update(outcome="failed")
-    lost = type(attempt)(id=attempt.id, version=attempt.version, number=attempt.number)
-    await later_passes.make_missing(lost, tools_for(resources, tmp_path))
-    assert await master(client, playable) == before
-    assert (await Video.get(id=playable.id)).complete_job_id is not None

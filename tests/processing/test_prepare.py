@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from api_client import Client, presign, put, rows
 from mp4_writer import same_picture
-from passes import EARLY, LATER, looked_into, make_playable, published_file, states
+from passes import EARLY, LATER, ended_after, first_attempt, looked_into, published_file
 from published import probe
 
 from portal.database.models import Attempt, Rendition, VideoStatus
@@ -51,10 +51,7 @@ async def test_file_that_needs_an_encoder_is_left_to_another_job(
 
     # The probe of the first job is stored.
     monkeypatch.delattr(sources, "examine")
-    ready = await make_playable(video, resources, tmp_path)
-
-    assert (ready.status, ready.published_attempt) == (VideoStatus.READY, 1)
-    assert (await states(ready))[EARLY[0]] == "complete"
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=1)
 
 
 async def test_file_that_is_only_copied_is_made_playable_at_once(

@@ -87,17 +87,14 @@ async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
 
 @pytest.mark.slow
 async def test_undeliverable_copy_is_encoded_with_a_note(
-    client: Client,
-    resources: WebContext,
-    film: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise CopyUndeliverable("parameter_sets")
 
     monkeypatch.setattr("portal.transcoding.encoding.encode.remux", refuse)
-    created = await published_file(client, resources, film)
+    short = make_source(tmp_path / "film.mp4", "-g", "25", seconds=6, size="320x180", rate=5)
+    created = await published_file(client, resources, short)
 
     video = await looked_into(created, resources, tmp_path)
     assert video.status is VideoStatus.PROCESSING
@@ -107,7 +104,7 @@ async def test_undeliverable_copy_is_encoded_with_a_note(
 
     video = await make_playable(video, resources, tmp_path)
     assert (video.status, video.notes) == (VideoStatus.READY, ["copy_undeliverable"])
-    assert (await states(video))["360p"] == "complete"
+    assert (await states(video))["180p"] == "complete"
     transcode = await (await client.get(f"/api/videos/{video.id}/transcode")).get_json()
     assert [note["code"] for note in transcode["notes"]] == ["copy_undeliverable"]
 

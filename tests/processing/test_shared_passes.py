@@ -78,16 +78,8 @@ def parts_of(uris: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(uri.partition("-")[0] for uri in uris))
 
 
-async def test_missing_segments_are_made_after_an_interruption(
-    begun: Video, resources: WebContext, tmp_path: Path
-) -> None:
-    uris = await finished(begun, resources, tmp_path)
-    first, second = parts_of(uris)
-    assert [uri.partition("-")[0] for uri in uris] == [first] * 2 + [second] * (SEGMENTS - 2)
-
-
 @pytest.mark.usefixtures("small_parts")
-async def test_pass_is_made_in_parts_by_its_worker_and_a_helper(
+async def test_helper_makes_the_parts_that_are_missing_and_free(
     begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
     # Another worker holds the next part, so the helper begins after it.
@@ -100,20 +92,14 @@ async def test_pass_is_made_in_parts_by_its_worker_and_a_helper(
     assert sorted(numbers) == [0, 1, *range(3, SEGMENTS)]
     assert await PassPart.filter(is_done=True).count() == SEGMENTS - 3
     await run_sql(resources.config.database_url, EXPIRE)
+    # Nothing is left to the worker itself.
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path))
     uris = await finished(begun, resources, tmp_path)
     assert len(parts_of(uris)) == SEGMENTS
 
 
 @pytest.mark.slow
-async def test_helper_can_make_all_that_is_missing(
-    begun: Video, resources: WebContext, tmp_path: Path
-) -> None:
-    await encoding.help_with(begun.id, tools_for(resources, tmp_path))
-    await finished(begun, resources, tmp_path)
-
-
-@pytest.mark.slow
-async def test_pass_at_which_helpers_fail_is_left_to_its_worker(
+async def test_worker_begins_anew_where_helpers_fail_and_the_init_segment_is_missing(
     begun: Video, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = tools_for(resources, tmp_path)
@@ -127,6 +113,8 @@ async def test_pass_at_which_helpers_fail_is_left_to_its_worker(
             with pytest.raises(TranscodeFailed):
                 await encoding.help_with(begun.id, tools)
         await encoding.help_with(begun.id, tools)
+    assert await MadeSegment.filter(rendition=EARLY_NAME).count() == 2
+    await resources.storage.delete(f"{output_prefix(begun.id, 1)}{EARLY_NAME}/init.mp4")
     await finished(begun, resources, tmp_path)
 
 
@@ -139,16 +127,3 @@ async def test_segments_that_do_not_join_are_made_again(
     uris = await finished(begun, resources, tmp_path)
     assert len(parts_of(uris)) == 1
     assert not {row.uri for row in later} & {*uris}
-
-
-@pytest.mark.slow
-async def test_missing_init_segment_begins_the_pass_anew(
-    begun: Video, resources: WebContext, tmp_path: Path
-) -> None:
-    init = f"{output_prefix(begun.id, 1)}{EARLY_NAME}/init.mp4"
-    await resources.storage.delete(init)
-    video = await Video.get(id=begun.id)
-    await first_pass.make_playable(
-        await first_attempt(video), tools_for(resources, tmp_path), hooks=VERSION_HOOKS
-    )
-    assert (await Video.get(id=begun.id)).status is VideoStatus.READY
