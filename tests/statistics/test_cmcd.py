@@ -33,12 +33,6 @@ def read(body: str | bytes) -> tuple[list[SessionReport], int]:
     return asyncio.run(read_reports(body.encode() if isinstance(body, str) else body))
 
 
-def only_record(line: str) -> Record:
-    [session], unreadable = read(line)
-    assert unreadable == 0
-    return session.records[0]
-
-
 def test_line_of_the_portals_player_is_read() -> None:
     facts = 'portal-device=tablet,portal-place=embed,portal-site="blog.example",portal-height="720"'
     line = f"{LINE},e=t,sn=7,sta=p,pt=1500,pr=2,msd=640,{facts}"
@@ -78,7 +72,8 @@ def test_line_that_cannot_be_attributed_is_unreadable(line: str) -> None:
 
 def test_values_of_a_wrong_type_or_size_are_left_out() -> None:
     wrong = 'sta=zz,pt=-1,pr=0,msd=1.5,sn="a",portal-height="12345",portal-device=fridge'
-    assert only_record(f"{LINE},{wrong}") == Record(1000, 0, State.WAITING)
+    [session], unreadable = read(f"{LINE},{wrong}")
+    assert (session.records, unreadable) == ((Record(1000, 0, State.WAITING),), 0)
     [session], _ = read(f'{LINE},portal-site="A B/<script>"')
     assert session.site == ""
 

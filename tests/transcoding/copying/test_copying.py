@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from decoded_media import Packet, open_media, packets
 from media_recipes import MakeMedia, with_late
-from published import check_durations, frames, joined, playlist
+from published import check_durations, frames, ignore, joined, playlist
 from serving import Hanging, Serve, begin_range, children_naming, cut
 
 from portal.transcoding.copying.remux import remux
@@ -46,10 +46,6 @@ class Copied:
         if kind == VIDEO and first.data.endswith(copied[0].data):
             first = replace(first, data=copied[0].data)
         return copied, [first, *others]
-
-
-async def ignore(copied_s: float) -> None:
-    """Progress that nobody watches."""
 
 
 async def copy(source: Path, folder: Path, *, address: str = "", **how: Any) -> Copied:

@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import av
+import numpy as np
 import pytest
 from media_recipes import MakeMedia, join_streams, lavfi
 from published import Publish, frames
@@ -18,13 +19,9 @@ BRIGHT = 110
 
 def left_edges(frame: av.VideoFrame) -> list[int]:
     """Return the left edge of the bar in each line of the middle."""
-    plane = frame.planes[0]
-    data = bytes(plane)
-    stride = plane.line_size
-    edges = []
-    for row in range(plane.height // 4, plane.height * 3 // 4):
-        line = data[row * stride : row * stride + plane.width]
-        edges.append(next((x for x, luma in enumerate(line) if luma > BRIGHT), plane.width))
+    luma = np.frombuffer(frame.planes[0], np.uint8).reshape(-1, frame.planes[0].line_size)
+    lit = luma[frame.height // 4 : frame.height * 3 // 4, : frame.width] > BRIGHT
+    edges: list[int] = np.where(lit.any(axis=1), lit.argmax(axis=1), frame.width).tolist()
     return edges
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from decoded_media import Shown, look
+from decoded_media import look
 from media_recipes import COPYABLE, EXACT_TIMES, MakeMedia, as_yuv, card, lavfi
 from published import FolderSink, Publish, Published, make_pass, playlist
 
@@ -118,11 +118,7 @@ def check_held(published: Published, own_times_s: Sequence[float]) -> None:
         assert {picture.tags for picture in pictures} == {(1, 1, 1, 1)}, "BT.709"
         for picture in pictures:
             source = [each for each in sources if each.time_s <= picture.time_s + TICK_S][-1]
-            assert_same(picture, source)
-
-
-def assert_same(picture: Shown, other: Shown) -> None:
-    assert picture.centre_luma == pytest.approx(other.centre_luma, abs=6)
+            assert picture.centre_luma == pytest.approx(source.centre_luma, abs=6)
 
 
 # Frame times with bursts and long pauses, one at the end; one is close to the start of a segment.
