@@ -35,11 +35,11 @@ async def test_janitor_deletes_finished_jobs_after_their_retention(
     waiting = await job_of(client, resources, status="todo", age="400 days")
 
     forever = replace(resources, config=replace(resources.config, keep_jobs_days=0))
-    assert (await tidy(forever)).jobs == 0
-    assert (await tidy(resources)).jobs == 4
+    assert (await tidy(forever))["jobs"] == 0
+    assert (await tidy(resources))["jobs"] == 4
     query = "SELECT id FROM procrastinate_jobs ORDER BY id"
     assert await rows(resources.config.database_url, query) == [(recent,), (waiting,)]
-    assert (await tidy(resources)).jobs == 0
+    assert (await tidy(resources))["jobs"] == 0
 
 
 async def test_video_whose_job_is_gone_is_shown_and_deleted(
