@@ -3,6 +3,7 @@ import { contextOf } from "./dom.js";
 import { readyAnnouncement, reloadIfMoved, searchBehaviour } from "./library/search.js";
 import { lazyBehaviour, refresh } from "./lifecycle.js";
 import { localTime } from "./local.js";
+import { retryAfterOf_s } from "./requests.js";
 import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
 
 const behaviours = [
@@ -92,8 +93,7 @@ function pausePollsWhileBusy() {
   document.addEventListener("htmx:after:request", (event) => {
     const { status, headers } = contextOf(event).response;
     if (!BUSY_STATUSES.has(status)) return;
-    const retryAfter_s = Number.parseInt(headers.get("Retry-After") ?? "", 10) || 0;
-    const pause_s = Math.min(retryAfter_s, LONGEST_PAUSE_S) + Math.random() * SPREAD_S;
+    const pause_s = Math.min(retryAfterOf_s(headers), LONGEST_PAUSE_S) + Math.random() * SPREAD_S;
     pollsPausedUntil_ms = performance.now() + pause_s * 1000;
   });
 }

@@ -1,18 +1,13 @@
-/** Requests to the portal's JSON API. Problem details (RFC 9457) become errors. */
-
-import {
-  AccountChanged,
-  countSignIns,
-  hasAccountChanged,
-  requireSameAccount,
-  waitForSignIn,
-} from "./accounts/sign-in-again.js";
+/** Requests of scripts. Refusals with their problem details (RFC 9457) become errors. */
 
 const TIMEOUT_MS = 30_000;
+/** Statuses of temporary conditions, besides those of servers' faults. */
+const TEMPORARY_STATUSES = [408, 425, 429];
+export const FORM = "application/x-www-form-urlencoded";
 
 /** @typedef {{ pointer: string, message: string }} FieldFault */
 
-/** A request that the portal refused, with its reason. */
+/** A request that was refused, with the reason, or a redirect that isn't followed (status 0). */
 export class Refused extends Error {
   /**
    * `code` is the error's stable name, and `detail` its text; both may be empty. `freeAt` is the
@@ -43,75 +38,46 @@ export function isSignedOut(error) {
   return error instanceof Refused && error.status === 401;
 }
 
-/** Return whether the portal doesn't know the upload. @param {unknown} error */
-function isUnknownUpload(error) {
-  if (!(error instanceof Refused)) return false;
-  const isKeyAtFault = error.faults.some(({ pointer }) => pointer === "/key");
-  return isKeyAtFault || error.code === "upload_not_issued";
-}
-
-/** Return whether the person has to sign in again with the same account. @param {unknown} error */
-export function needsSignIn(error) {
-  return isSignedOut(error) || error instanceof AccountChanged;
+/** Return whether the response was a redirect. @param {unknown} error */
+export function isRedirect(error) {
+  return error instanceof Refused && error.status === 0;
 }
 
 /** No response: no connection, or none in time. */
 export class NoResponse extends Error {}
 
-/** @param {unknown} cause @returns {never} @throws {NoResponse} */
-function throwNoResponse(cause) {
-  throw new NoResponse("no response", { cause });
+/** Return whether a status means a temporary condition. @param {number} status */
+export function isTemporary(status) {
+  return status >= 500 || TEMPORARY_STATUSES.includes(status);
+}
+
+/** Return whether the same request may succeed later. @param {unknown} error */
+export function canRetry(error) {
+  if (error instanceof NoResponse) return true;
+  return error instanceof Refused && isTemporary(error.status);
 }
 
 /**
  * The body is JSON, or a text with a `contentType`. A `keepalive` request may outlive the page.
- * @typedef {{ body?: unknown, contentType?: string, ifMatch?: string, idempotencyKey?: string,
- *   signal?: AbortSignal, timeout_ms?: number, keepalive?: boolean }} Options
+ * @typedef {{ accept?: string, body?: unknown, contentType?: string, ifMatch?: string,
+ *   idempotencyKey?: string, signal?: AbortSignal, timeout_ms?: number, keepalive?: boolean,
+ *   cache?: RequestCache, redirect?: RequestRedirect }} Options
  */
 
 /**
- * Send a request, and return the JSON of the response.
- * @param {string} method @param {string} url @param {Options} [options]
- * @returns {Promise<any>} null if the response has no body
- * @throws {Refused | NoResponse | AccountChanged} or the signal's reason
+ * Send a request once, and return what is read of the response.
+ * @template T
+ * @param {string} method @param {string} url @param {(response: Response) => T | Promise<T>} read
+ * @param {Options} [options] @returns {Promise<T>}
+ * @throws {Refused | NoResponse} or the signal's reason
  */
-export async function requestJson(method, url, options) {
-  return (await request(method, url, options)).json;
-}
-
-/**
- * Send a request. If the session has ended, ask the person to sign in and send it again, unless the
- * request outlives the page.
- * @param {string} method @param {string} url @param {Options} [options]
- * @returns {Promise<{ json: any, etag: string }>}
- * @throws {Refused | NoResponse | AccountChanged} or the signal's reason
- */
-export async function request(method, url, options = {}) {
-  for (;;) {
-    requireSameAccount();
-    const signInsBefore = countSignIns();
-    try {
-      return await send(method, url, options);
-    } catch (error) {
-      if (options.keepalive) throw error;
-      // The portal hides an upload from other accounts.
-      if (isUnknownUpload(error) && (await hasAccountChanged().catch(throwNoResponse)))
-        throw new AccountChanged();
-      if (!isSignedOut(error)) throw error;
-      if (!(await waitForSignIn(signInsBefore))) throw error;
-    }
-  }
-}
-
-/**
- * Send a request once.
- * @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>}
- */
-async function send(method, url, options) {
-  const { body, contentType, ifMatch, idempotencyKey, signal, keepalive = false } = options;
-  const timeout = AbortSignal.timeout(options.timeout_ms ?? TIMEOUT_MS);
+export async function send(method, url, read, options = {}) {
+  const { accept, body, contentType, ifMatch, idempotencyKey, signal } = options;
+  const { timeout_ms = TIMEOUT_MS, keepalive, cache, redirect } = options;
+  const timeout = AbortSignal.timeout(timeout_ms);
   /** @type {Record<string, string>} */
-  const headers = { Accept: "application/json" };
+  const headers = {};
+  if (accept) headers.Accept = accept;
   if (body !== undefined) headers["Content-Type"] = contentType ?? "application/json";
   if (ifMatch) headers["If-Match"] = ifMatch;
   if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
@@ -122,21 +88,38 @@ async function send(method, url, options) {
       body: contentType ? String(body) : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       keepalive,
+      cache,
+      redirect,
     });
     if (!response.ok) throw await refusalOf(response);
-    const json = response.status === 204 ? null : await response.json();
-    return { json, etag: response.headers.get("ETag") ?? "" };
+    return await read(response);
   } catch (error) {
     if (error instanceof Refused) throw error;
     signal?.throwIfAborted();
-    return throwNoResponse(error);
+    throw new NoResponse("no response", { cause: error });
   }
+}
+
+/**
+ * Return the text of a response.
+ * @param {string} url @param {Options} [options] @throws {Refused | NoResponse} or the signal's reason
+ */
+export function fetchText(url, options) {
+  return send("GET", url, (response) => response.text(), options);
 }
 
 /** Return the error of a response. @param {Response} response @returns {Promise<Refused>} */
 async function refusalOf(response) {
   // A proxy may respond with HTML; then only the status is known.
   const { errors: faults, ...problem } = await response.json().catch(() => ({}));
-  const retryAfter_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || 0;
-  return new Refused(response.status, { ...problem, faults, retryAfter_s });
+  return new Refused(response.status, {
+    ...problem,
+    faults,
+    retryAfter_s: retryAfterOf_s(response.headers),
+  });
+}
+
+/** Return the time after which a server asks for another request. @param {Headers} headers */
+export function retryAfterOf_s(headers) {
+  return Number.parseInt(headers.get("Retry-After") ?? "", 10) || 0;
 }

@@ -7,7 +7,8 @@
 import { element, setText } from "./dom.js";
 import { formatBriefTime, formatExactTime } from "./format.js";
 import { fetchStoryboard } from "./library/preview.js";
-import { isTemporary, retry } from "./upload/failures.js";
+import { canRetry, Refused, send } from "./requests.js";
+import { retry } from "./retry.js";
 
 /**
  * @typedef {import("./bounds.js").Part} Part
@@ -124,7 +125,8 @@ export class Strip {
   #repeat(load) {
     return retry(load, {
       signal: this.signal,
-      shouldRetry: ({ cause }) => typeof cause !== "number" || isTemporary(cause),
+      // Images fail without a status.
+      shouldRetry: (error) => !(error instanceof Refused) || canRetry(error),
       onError: () => this.#showFault(TRYING),
     });
   }
@@ -221,9 +223,8 @@ export class Strip {
 
 /** Return the peaks of a waveform; films of former versions have none. @param {string} url */
 async function fetchPeaks(url) {
-  const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-  if (!response.ok) throw new Error(`status ${response.status}`, { cause: response.status });
-  return new Uint8Array(await response.arrayBuffer());
+  const read = (/** @type {Response} */ response) => response.arrayBuffer();
+  return new Uint8Array(await send("GET", url, read, { timeout_ms: TIMEOUT_MS }));
 }
 
 /** Load an image into the browser's cache. @param {string} url */

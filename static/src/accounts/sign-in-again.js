@@ -5,13 +5,13 @@
  */
 
 import { contextOf, element, opensNewTab } from "../dom.js";
+import { FORM, fetchText, isRedirect, Refused, send } from "../requests.js";
 
 /** Sent to the document when the person who opened the page has signed in again. */
 export const SIGNED_IN = "signed-in-again";
 export const ACCOUNT_CHANGED =
   "You’re signed in with a different account, and an upload belongs to the account that started it. Sign in with that account to continue. What you typed is kept.";
 
-const TIMEOUT_MS = 30_000;
 const UNREACHABLE = "The portal can’t be reached. Check your connection, then sign in again.";
 const STILL_SIGNED_OUT = "You’re still signed out. Sign in here, or in the other tab first.";
 
@@ -133,13 +133,14 @@ async function signInAndResend(form) {
 async function readPage() {
   const before = accountOn(document);
   if (!before) return { before, now: null };
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const response = await fetch(before.address, { redirect: "manual", signal });
-  // Without a session the portal redirects to the form.
-  if (response.type === "opaqueredirect") return { before, now: null };
-  if (!response.ok) throw new Error(`status ${response.status}`);
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  return { before, now: accountOn(page) };
+  try {
+    const html = await fetchText(before.address, { redirect: "manual" });
+    return { before, now: accountOn(new DOMParser().parseFromString(html, "text/html")) };
+  } catch (error) {
+    // Without a session the portal redirects to the form.
+    if (isRedirect(error)) return { before, now: null };
+    throw error;
+  }
 }
 
 class SignInDialog {
@@ -190,20 +191,21 @@ class SignInDialog {
   async #send() {
     const { action } = this.form;
     const fields = [...new FormData(this.form)].map(([name, value]) => [name, String(value)]);
-    const response = await fetch(action, {
-      method: "POST",
-      body: new URLSearchParams(fields),
-      headers: { Accept: "application/problem+json" },
-      redirect: "manual",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    // With a session the portal redirects to another page.
-    if (response.type === "opaqueredirect") return this.#closeIfSignedIn(UNREACHABLE);
-    const { detail } = await response.json().catch(() => ({}));
-    this.#showMessage(
-      detail || `The portal can’t sign you in now (status ${response.status}). Try again.`,
-    );
-    this.#emptyPassword();
+    try {
+      await send("POST", action, () => null, {
+        accept: "application/problem+json",
+        body: new URLSearchParams(fields),
+        contentType: FORM,
+        redirect: "manual",
+      });
+    } catch (error) {
+      // With a session the portal redirects to another page.
+      if (isRedirect(error)) return this.#closeIfSignedIn(UNREACHABLE);
+      if (!(error instanceof Refused)) throw error;
+      const fallback = `The portal can’t sign you in now (status ${error.status}). Try again.`;
+      this.#showMessage(error.detail || fallback);
+      this.#emptyPassword();
+    }
   }
 
   /** Close the dialog if the person has signed in, else show a message. @param {string} fallback */

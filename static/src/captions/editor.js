@@ -3,11 +3,12 @@
  * at once. If another editor has saved in the meantime, a save merges both versions, and reports
  * cues that both changed.
  */
+import { request } from "../accounts/session.js";
 import { playerVideo } from "../detail/watch.js";
 import { announce, element, endTyping, setText } from "../dom.js";
 import { History } from "../history.js";
 import { isCaptions } from "../player/captions.js";
-import { Refused, request } from "../requests.js";
+import { Refused, send } from "../requests.js";
 import { saveErrorMessage } from "../save-errors.js";
 import * as edit from "./cues.js";
 import { VirtualList } from "./virtual-list.js";
@@ -22,10 +23,13 @@ const ROW = "[data-index]";
 /** @type {import("../lifecycle.js").Start} */
 export async function startEditor(root, signal) {
   const { api = "" } = root.dataset;
-  const response = await fetch(api, { signal, headers: { Accept: VTT } }).catch(() => null);
-  if (!response?.ok) return setText(root, "[data-editor-state]", LOAD_FAILED);
-  const cues = edit.parseWebVtt(await response.text());
-  new Editor(root, cues, response.headers.get("ETag") ?? "", signal).start();
+  const read = async (/** @type {Response} */ response) => ({
+    text: await response.text(),
+    etag: response.headers.get("ETag") ?? "",
+  });
+  const saved = await send("GET", api, read, { accept: VTT, signal }).catch(() => null);
+  if (!saved) return setText(root, "[data-editor-state]", LOAD_FAILED);
+  new Editor(root, edit.parseWebVtt(saved.text), saved.etag, signal).start();
 }
 
 class Editor {

@@ -5,6 +5,7 @@
 import { playerVideo } from "../detail/watch.js";
 import { element, setText } from "../dom.js";
 import { foldText, formatClock } from "../format.js";
+import { fetchText } from "../requests.js";
 import { indexAt, parseWebVtt, plainText } from "./cues.js";
 
 const FETCH_FAILED = "The transcript can’t be loaded. Close it, then open it again.";
@@ -56,13 +57,13 @@ class Transcript {
     if (!trackElement || !this.panel.open || trackElement.src === this.#address) return;
     const { src, srclang } = trackElement;
     this.#address = src;
-    const response = await fetch(src, { signal: this.signal }).catch(() => null);
+    const text = await fetchText(src, { signal: this.signal }).catch(() => null);
     if (this.#address !== src) return;
-    if (!response?.ok) {
+    if (text === null) {
       this.#address = "";
       return setText(this.root, "[data-transcript-words]", FETCH_FAILED);
     }
-    this.#cues = parseWebVtt(await response.text());
+    this.#cues = parseWebVtt(text);
     this.#rows = this.#cues.map((cue) => this.#createRow(cue.start_ms, plainText(cue), srclang));
     this.list.replaceChildren(...this.#rows);
     for (const link of document.querySelectorAll("[data-chapters] [data-seek]")) {

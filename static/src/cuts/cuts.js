@@ -4,6 +4,7 @@
  * for viewers before a save; the preview plays the result by skipping removed parts.
  */
 
+import { request } from "../accounts/session.js";
 import { BOUNDS, listenToBounds, moveBound, showBounds } from "../bounds.js";
 import { readStored, writeStored } from "../browser-storage.js";
 import { playerVideo } from "../detail/watch.js";
@@ -12,9 +13,9 @@ import { formatExactTime } from "../format.js";
 import { History } from "../history.js";
 import { settings } from "../player/saved-state.js";
 import { Scrubber } from "../player/scrubber.js";
-import { Refused, request } from "../requests.js";
+import { Refused } from "../requests.js";
+import { retry } from "../retry.js";
 import { Strip } from "../strip.js";
-import { retry } from "../upload/failures.js";
 import * as messages from "./messages.js";
 import * as parts from "./parts.js";
 import { Sentences } from "./sentences.js";

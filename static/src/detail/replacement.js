@@ -3,12 +3,13 @@
  * then asks the portal to replace the file, and shows the progress of its processing.
  */
 
+import { requestJson } from "../accounts/session.js";
 import { allowSignInPrompt } from "../accounts/sign-in-again.js";
 import { announce, element, setText, setTexts } from "../dom.js";
 import { contentTypeOf, unsuitableReason } from "../preflight/findings.js";
-import { Refused, requestJson } from "../requests.js";
+import { Refused } from "../requests.js";
 import { Api } from "../upload/api.js";
-import { describeTransferError, retry } from "../upload/failures.js";
+import { describeTransferError, retryTransfer } from "../upload/failures.js";
 import { isRunning } from "../upload/selectors.js";
 import { statusOf } from "../upload/texts.js";
 import { Transfer } from "../upload/transfer.js";
@@ -84,7 +85,7 @@ class NewFile {
       }, signal);
       const body = { key: transfer.key, fileName: file.name };
       const send = () => requestJson("POST", this.api.urls.publishUrl, { body, signal });
-      await retry(send, { signal });
+      await retryTransfer(send, { signal });
       this.#show({ ...this.#upload, phase: "sent" });
       this.#announceBegin();
     } catch (error) {

@@ -3,6 +3,8 @@
  * right; keyboard focus plays it, unless reduced motion is preferred. There is none for touch.
  */
 
+import { send } from "../requests.js";
+
 // The pointer has to rest on a card this long before anything is fetched.
 const INTENT_MS = 120;
 const STEP_MS = 800;
@@ -138,21 +140,22 @@ class Preview {
 const storyboards = new Map();
 
 /**
- * Return the pictures of a storyboard, which are evenly spread over the video. If it is refused, the
- * error's cause is the status.
- * @param {string} url @returns {Promise<Frame[]>}
+ * Return the pictures of a storyboard, which are evenly spread over the video.
+ * @param {string} url @returns {Promise<Frame[]>} @throws {Refused | NoResponse}
  */
 export async function fetchStoryboard(url) {
   const cached = storyboards.get(url);
   if (cached) return cached;
-  const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-  if (!response.ok) throw new Error(`status ${response.status}`, { cause: response.status });
-  const lines = (await response.text()).split(/\r?\n/);
+  const read = async (/** @type {Response} */ response) => ({
+    lines: (await response.text()).split(/\r?\n/),
+    address: response.url,
+  });
+  const { lines, address } = await send("GET", url, read, { timeout_ms: TIMEOUT_MS });
   const frames = lines.flatMap((line) => {
     const cue = CUE.exec(line.trim());
     if (!cue) return [];
     const [x = 0, y = 0, width = 0, height = 0] = cue.slice(2).map(Number);
-    return { url: new URL(cue[1] ?? "", response.url).href, x, y, width, height };
+    return { url: new URL(cue[1] ?? "", address).href, x, y, width, height };
   });
   storyboards.set(url, frames);
   return frames;

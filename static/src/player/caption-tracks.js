@@ -3,6 +3,7 @@
  * captions appear without a reload. hls.js ignores the captions of the playlist, which are the same
  * and meant for other players.
  */
+import { fetchText } from "../requests.js";
 import { isNative } from "./native-stream.js";
 import { settings } from "./saved-state.js";
 
@@ -21,8 +22,8 @@ export function startCaptionTracks(video, signal) {
   let checked_ms = performance.now();
   const checkTracks = async () => {
     checked_ms = performance.now();
-    const response = await fetch(address, { signal }).catch(() => null);
-    if (response?.ok) replaceTracks(video, await response.text());
+    const html = await fetchText(address, { signal }).catch(() => null);
+    if (html !== null) replaceTracks(video, html);
   };
   const checkRegularly = () => performance.now() - checked_ms > CHECK_INTERVAL_MS && checkTracks();
   video.addEventListener("timeupdate", checkRegularly, { signal });

@@ -6,7 +6,7 @@
  * by itself, and "recovered" when segments arrive again.
  */
 import Hls from "hls.js";
-import { Backoff } from "../backoff.js";
+import { Backoff } from "../retry.js";
 import { clipOf } from "./clip.js";
 import { saveSettings, settings } from "./saved-state.js";
 import { fLoader } from "./segment-loader.js";

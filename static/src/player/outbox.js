@@ -3,10 +3,11 @@
  * once. Failures are retried without a message, because playback doesn't need them.
  */
 
+import { canRetry, Refused, send } from "../requests.js";
+
 const SEND_EVERY_MS = 100_000;
 const FIRST_PAUSE_MS = 10_000;
 const LONGEST_PAUSE_MS = 300_000;
-const TIMEOUT_MS = 30_000;
 // Lines have less than 600 bytes, so that a request stays below the 64 KiB that outlive a page.
 const REQUEST_LINES = 100;
 const KEPT_LINES = 300;
@@ -14,7 +15,6 @@ const KEPT_LINES = 300;
 const FLUSH_PAUSE_MS = 1_000;
 const CONTENT_TYPE = "application/cmcd";
 const GONE = 410;
-const RETRIED_STATUSES = [408, 429];
 
 export class Outbox {
   /** Lines that aren't acknowledged, oldest first. @type {string[]} */
@@ -70,10 +70,11 @@ export class Outbox {
     const lines = this.#lines.slice(0, REQUEST_LINES);
     if (lines.length === 0) return this.sendIn(SEND_EVERY_MS);
     this.#isSending = true;
-    const { status, retryAfter_s } = await post(this.url, lines);
+    const error = await post(this.url, lines);
     this.#isSending = false;
+    const { status = 0, retryAfter_s = 0 } = error instanceof Refused ? error : {};
     if (status === GONE) return this.close();
-    if (status === 0 || status >= 500 || RETRIED_STATUSES.includes(status)) {
+    if (canRetry(error)) {
       const doubled_ms = Math.max(this.#pause_ms * 2, FIRST_PAUSE_MS);
       this.#pause_ms = Math.min(doubled_ms, LONGEST_PAUSE_MS);
       const pause_ms = Math.max(this.#pause_ms, retryAfter_s * 1000);
@@ -87,21 +88,10 @@ export class Outbox {
 }
 
 /**
- * @param {string} url @param {string[]} lines
- * @returns {Promise<{ status: number, retryAfter_s: number }>} status 0 without a response
+ * Send lines once, and return the error of the request.
+ * @param {string} url @param {string[]} lines @returns {Promise<unknown>} null without one
  */
-async function post(url, lines) {
-  try {
-    const { status, headers } = await fetch(url, {
-      method: "POST",
-      headers: { "Content-Type": CONTENT_TYPE },
-      body: lines.join("\n"),
-      credentials: "same-origin",
-      keepalive: true,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    return { status, retryAfter_s: Number.parseInt(headers.get("Retry-After") ?? "", 10) || 0 };
-  } catch {
-    return { status: 0, retryAfter_s: 0 };
-  }
+function post(url, lines) {
+  const options = { body: lines.join("\n"), contentType: CONTENT_TYPE, keepalive: true };
+  return send("POST", url, () => null, options).catch((error) => error);
 }

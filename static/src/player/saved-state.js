@@ -6,6 +6,7 @@
 
 import { readStored, writeStored } from "../browser-storage.js";
 import { parseStartTime_s } from "../format.js";
+import { FORM, send } from "../requests.js";
 import { isCaptions } from "./captions.js";
 import { clipOf, isInside } from "./clip.js";
 
@@ -155,8 +156,8 @@ export function savePositionDuringPlayback(video, signal) {
  */
 function sendPosition(url, at_s) {
   const body = new URLSearchParams({ position: String(at_s) });
-  const signal = AbortSignal.timeout(SEND_TIMEOUT_MS);
-  fetch(url, { method: "POST", body, keepalive: true, signal }).catch(() => {});
+  const options = { body, contentType: FORM, keepalive: true, timeout_ms: SEND_TIMEOUT_MS };
+  send("POST", url, () => null, options).catch(() => {});
 }
 
 /** @param {string} videoId @param {number} at_s @param {number} duration_s */

@@ -1,5 +1,7 @@
 /** Reasons why a video can't be played, with their messages. */
 
+import { Refused, send } from "../requests.js";
+
 /** @typedef {"network" | "decode" | "gone" | "unsupported"} Trouble */
 
 const TIMEOUT_MS = 10_000;
@@ -31,7 +33,12 @@ export const MESSAGES = {
  * @param {string} source @param {AbortSignal} stop
  */
 export async function isGone(source, stop) {
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
-  const response = await fetch(source, { cache: "no-store", signal }).catch(() => null);
-  return response !== null && GONE_STATUSES.includes(response.status);
+  const options = {
+    signal: stop,
+    timeout_ms: TIMEOUT_MS,
+    cache: /** @type {const} */ ("no-store"),
+  };
+  const isRefusal = (/** @type {unknown} */ error) =>
+    error instanceof Refused && GONE_STATUSES.includes(error.status);
+  return send("GET", source, () => false, options).catch(isRefusal);
 }

@@ -1,6 +1,6 @@
 /** Client of the JSON API for the upload page. Media bytes go directly to storage. */
 
-import { request, requestJson } from "../requests.js";
+import { request, requestJson } from "../accounts/session.js";
 
 /** Storage may take long to assemble thousands of parts. */
 const COMPLETE_TIMEOUT_MS = 90_000;

@@ -3,21 +3,23 @@
  * remedies.
  */
 
+import { needsSignIn } from "../accounts/session.js";
 import { ACCOUNT_CHANGED, AccountChanged } from "../accounts/sign-in-again.js";
-import { Backoff } from "../backoff.js";
 import { formatWhen } from "../format.js";
-import { isSignedOut, NoResponse, needsSignIn, Refused, SIGNED_OUT } from "../requests.js";
+import {
+  canRetry,
+  isSignedOut,
+  isTemporary,
+  NoResponse,
+  Refused,
+  SIGNED_OUT,
+} from "../requests.js";
+import { retry } from "../retry.js";
 
-/**
- * Cost of an attempt in the retry policy's budget: a long attempt spends most of its time sending.
- */
-const ATTEMPT_COST_MS = 10_000;
 /** Cost of a permanent refusal, so that the third in a row is the last. */
 const PERMANENT_COST_MS = 50_000;
 /** Refusals that show that this page's state of the upload is outdated. */
 const STALE_CODES = ["upload_not_started", "upload_not_issued", "upload_gone", "parts_missing"];
-/** Statuses of temporary conditions. */
-const TEMPORARY_STATUSES = [408, 425, 429];
 /** Messages of refusals that last until the person signs in. */
 export const SIGN_IN_MESSAGES = new Set([SIGNED_OUT, ACCOUNT_CHANGED]);
 
@@ -64,15 +66,9 @@ export function isStale(error) {
   return error instanceof TransferFailed && error.status === 404;
 }
 
-/** Return whether a status means a temporary condition. @param {number} status */
-export function isTemporary(status) {
-  return status >= 500 || TEMPORARY_STATUSES.includes(status);
-}
-
 /** Return whether another attempt may succeed. @param {unknown} error */
-export function canRetry(error) {
-  if (error instanceof NoResponse || isStale(error)) return true;
-  if (error instanceof Refused) return isTemporary(error.status);
+export function canRetryTransfer(error) {
+  if (canRetry(error) || isStale(error)) return true;
   // A new signature replaces an expired one, and S3 responds to some broken connections with 400.
   return error instanceof TransferFailed && error.code === "";
 }
@@ -87,57 +83,15 @@ function isPermanent(error) {
 }
 
 /**
- * Errors after which the budget is spent, so that an outer `retry` also stops.
- * @type {WeakSet<object>}
- */
-const finalErrors = new WeakSet();
-
-/**
- * Repeat an attempt with growing, jittered pauses until it succeeds.
+ * Repeat an attempt while `canRetryTransfer`, as `retry` does.
  * @template T
- * @param {(succeeded: () => void) => Promise<T>} attempt may call `succeeded` when part of its work
- *   is done, which renews the budget
- * @param {{ signal?: AbortSignal, shouldRetry?: (error: Error) => boolean,
- *   onError?: (error: Error) => void }} [options] `signal` rejects with its reason; `onError` is
- *   called before each pause, and before giving up
- * @returns {Promise<T>} @throws {unknown} the last error
+ * @param {(succeeded: () => void) => Promise<T>} attempt
+ * @param {import("../retry.js").RetryOptions} options
  */
-export async function retry(attempt, { signal, shouldRetry = canRetry, onError } = {}) {
-  let backoff = new Backoff();
-  for (;;) {
-    let began_at = performance.now();
-    try {
-      return await attempt(() => {
-        backoff = new Backoff();
-        began_at = performance.now();
-      });
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (error instanceof Error) onError?.(error);
-      if (!(error instanceof Error) || finalErrors.has(error) || !shouldRetry(error)) throw error;
-      const least_ms = error instanceof Refused ? error.retryAfter_s * 1000 : 0;
-      const attempt_ms = Math.min(performance.now() - began_at, ATTEMPT_COST_MS);
-      const cost_ms = isPermanent(error) ? PERMANENT_COST_MS : attempt_ms;
-      const pause_ms = backoff.nextPause_ms({ least_ms, cost_ms });
-      if (pause_ms === null) {
-        finalErrors.add(error);
-        throw error;
-      }
-      await sleep(pause_ms, signal);
-    }
-  }
-}
-
-/**
- * Wait for a time.
- * @param {number} pause_ms @param {AbortSignal} [signal] rejects with its reason
- * @returns {Promise<void>}
- */
-function sleep(pause_ms, signal) {
-  return new Promise((resolve, reject) => {
-    setTimeout(resolve, pause_ms);
-    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
+export function retryTransfer(attempt, options) {
+  const leastCostOf_ms = (/** @type {Error} */ error) =>
+    isPermanent(error) ? PERMANENT_COST_MS : 0;
+  return retry(attempt, { shouldRetry: canRetryTransfer, leastCostOf_ms, ...options });
 }
 
 /** @type {Record<Exclude<FailureCode, "">, [string, string]>} */

@@ -3,10 +3,10 @@
  * failed requests the pauses grow, and respect Retry-After.
  */
 
+import { requestJson } from "../accounts/session.js";
 import { AccountChanged } from "../accounts/sign-in-again.js";
-import { Backoff } from "../backoff.js";
-import { Refused, requestJson } from "../requests.js";
-import { isTemporary } from "./failures.js";
+import { isTemporary, Refused } from "../requests.js";
+import { Backoff } from "../retry.js";
 
 const PAUSE_MS = 2_000;
 /** Pause after the retry policy's budget is spent. */
@@ -36,8 +36,7 @@ export async function followProcessing(url, report, signal) {
       report(processing);
       if (!processing || processing.stage === "ready" || processing.stage === "failed") return;
     } catch (error) {
-      const retryAfter_s = error instanceof Refused ? error.retryAfter_s : 0;
-      pause_ms = backoff.nextPause_ms({ least_ms: retryAfter_s * 1000 }) ?? LONGEST_PAUSE_MS;
+      pause_ms = backoff.nextPause_ms(error) ?? LONGEST_PAUSE_MS;
     }
     await new Promise((resolve) => setTimeout(resolve, pause_ms));
   }

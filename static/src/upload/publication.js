@@ -9,7 +9,8 @@
 
 import { ACCOUNT_CHANGED, AccountChanged } from "../accounts/sign-in-again.js";
 import { isSignedOut, NoResponse, Refused, SIGNED_OUT } from "../requests.js";
-import { canRetry, describeQuotaError, NotPublished, retry } from "./failures.js";
+import { retry } from "../retry.js";
+import { canRetryTransfer, describeQuotaError, NotPublished } from "./failures.js";
 
 /** Refusals that need another upload of the file. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
@@ -60,7 +61,7 @@ async function repeatRequest(api, pendingRequest, { visibility }, remember) {
   try {
     return await sendWhileBusy(api, { ...pendingRequest, visibility });
   } catch (error) {
-    if (!(error instanceof Refused) || canRetry(error) || isSignedOut(error)) throw error;
+    if (!(error instanceof Refused) || canRetryTransfer(error) || isSignedOut(error)) throw error;
     // This code means that the first request had succeeded.
     return error.code === "visibility_differs" ? error.present : null;
   }
@@ -77,7 +78,7 @@ async function sendFirst(api, request, remember) {
   try {
     return await sendWhileBusy(api, request);
   } catch (error) {
-    const isRefused = error instanceof Refused && (!canRetry(error) || isBusy(error));
+    const isRefused = error instanceof Refused && (!canRetryTransfer(error) || isBusy(error));
     if (isRefused || error instanceof AccountChanged) remember(null);
     throw error;
   }

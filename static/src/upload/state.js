@@ -3,7 +3,7 @@
  * next state. `store.js` runs the side effects.
  */
 
-import { needsSignIn } from "../requests.js";
+import { needsSignIn } from "../accounts/session.js";
 import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
 import { announcementsOf, appliedText } from "./texts.js";

@@ -1,7 +1,7 @@
 /** Texts and actions for the state of an upload. Pure. */
 
+import { needsSignIn } from "../accounts/session.js";
 import { formatSize, formatTimeLeft, formatWhen } from "../format.js";
-import { needsSignIn } from "../requests.js";
 import { canTryAgain, describeTransferError } from "./failures.js";
 import * as is from "./selectors.js";
 

@@ -5,7 +5,7 @@
  */
 
 import { Refused } from "../requests.js";
-import { canRetry, isStale, retry, TransferFailed } from "./failures.js";
+import { canRetryTransfer, isStale, retryTransfer, TransferFailed } from "./failures.js";
 import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
 import { put, rangeOf, sendParts, sizeOf } from "./storage.js";
@@ -73,7 +73,7 @@ export class Transfer {
         this.#succeeded = succeeded;
         while (!(await this.#round())) this.#report({ trouble: null });
       };
-      await retry(rounds, {
+      await retryTransfer(rounds, {
         signal,
         onError: (trouble) => isStale(trouble) || this.#report({ trouble }),
       });
@@ -180,12 +180,13 @@ export class Transfer {
       this.#succeeded();
     };
     // If the state is stale, the next round has to read it before sending more.
-    const shouldRetry = (/** @type {unknown} */ error) => canRetry(error) && !isStale(error);
+    const shouldRetry = (/** @type {unknown} */ error) =>
+      canRetryTransfer(error) && !isStale(error);
     const onError = (/** @type {Error} */ trouble) =>
       shouldRetry(trouble) && this.#report({ trouble });
     /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
     const send = (number, signal) =>
-      retry(() => attempt(number, signal), { signal, shouldRetry, onError });
+      retryTransfer(() => attempt(number, signal), { signal, shouldRetry, onError });
     await sendParts(upload, numbers, send, this.#signal);
     this.#isAllSent = true;
   }
