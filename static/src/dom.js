@@ -45,6 +45,17 @@ export function opensNewTab({ ctrlKey, metaKey, shiftKey }) {
 }
 
 /**
+ * Let the browser ask before people leave the page with unsaved work.
+ * @param {() => boolean} hasUnsavedWork @param {AbortSignal} signal
+ */
+export function confirmLeaving(hasUnsavedWork, signal) {
+  const handleLeaving = (/** @type {Event} */ event) => {
+    if (hasUnsavedWork()) event.preventDefault();
+  };
+  window.addEventListener("beforeunload", handleLeaving, { signal });
+}
+
+/**
  * Return the request context in an event of htmx, which has no types for it.
  * @param {Event} event @returns {any}
  */

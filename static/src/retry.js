@@ -1,6 +1,6 @@
 /**
  * Retry policy of what people wait for: growing, jittered pauses, for about two minutes of
- * consecutive failures.
+ * consecutive failures, and the pauses that servers ask for.
  */
 
 import { canRetry, Refused } from "./requests.js";

@@ -5,7 +5,7 @@
  */
 import { request } from "../accounts/session.js";
 import { playerVideo } from "../detail/watch.js";
-import { announce, element, endTyping, setText } from "../dom.js";
+import { announce, confirmLeaving, element, endTyping, setText } from "../dom.js";
 import { History } from "../history.js";
 import { isCaptions } from "../player/captions.js";
 import { Refused, send } from "../requests.js";
@@ -102,9 +102,7 @@ class Editor {
     root.addEventListener("input", (event) => this.#handleTextInput(event), { signal });
     root.addEventListener("change", (event) => this.#handleTimeChange(event), { signal });
     root.addEventListener("focusin", (event) => this.#handleFocus(event), { signal });
-    const confirmLeaving = (/** @type {Event} */ event) =>
-      this.cues !== this.saved && event.preventDefault();
-    window.addEventListener("beforeunload", confirmLeaving, { signal });
+    confirmLeaving(() => this.cues !== this.saved, signal);
     this.#followPlayer();
     this.#show();
   }

@@ -5,7 +5,7 @@
 
 import { requestJson } from "../accounts/session.js";
 import { allowSignInPrompt } from "../accounts/sign-in-again.js";
-import { announce, element, setText, setTexts } from "../dom.js";
+import { announce, confirmLeaving, element, setText, setTexts } from "../dom.js";
 import { contentTypeOf, unsuitableReason } from "../preflight/findings.js";
 import { Refused } from "../requests.js";
 import { Api } from "../upload/api.js";
@@ -52,12 +52,9 @@ class NewFile {
       event.preventDefault();
       if (!isRunning(this.#upload)) this.#replace();
     };
-    const confirmLeaving = (/** @type {Event} */ event) => {
-      if (isRunning(this.#upload)) event.preventDefault();
-    };
     form.addEventListener("submit", handleSubmit, { signal });
     this.cancel.addEventListener("click", () => this.#cancel(), { signal });
-    window.addEventListener("beforeunload", confirmLeaving, { signal });
+    confirmLeaving(() => isRunning(this.#upload), signal);
     signal.addEventListener("abort", () => this.#stop.abort());
   }
 

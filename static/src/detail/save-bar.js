@@ -3,7 +3,7 @@
  * there are unsaved changes.
  */
 
-import { element, setText } from "../dom.js";
+import { confirmLeaving, element, setText } from "../dom.js";
 
 /**
  * Forms of the page with their saved values; null after a refusal, because the form then shows
@@ -31,10 +31,7 @@ export function trackForm(form, signal) {
   const handleEnd = () => updateBar(sending.delete(form));
   form.addEventListener("htmx:before:request", handleStart, { signal });
   form.addEventListener("htmx:finally:request", handleEnd, { signal });
-  const confirmLeaving = (/** @type {Event} */ event) => {
-    if (isChanged(form) && !isDiscarded) event.preventDefault();
-  };
-  window.addEventListener("beforeunload", confirmLeaving, { signal });
+  confirmLeaving(() => isChanged(form) && !isDiscarded, signal);
   for (const name of ["input", "change"]) form.addEventListener(name, updateBar, { signal });
   updateBar();
 }

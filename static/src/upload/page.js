@@ -5,7 +5,7 @@
 
 import { allowSignInPrompt, SIGNED_IN } from "../accounts/sign-in-again.js";
 import { startCopyLink } from "../copy.js";
-import { announce, element, setText, setTexts } from "../dom.js";
+import { announce, confirmLeaving, element, setText, setTexts } from "../dom.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { batchOf, questionOf, submitOf } from "./texts.js";
@@ -57,10 +57,7 @@ class UploadPage {
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const submit = element(this.publishing, "[data-submit]");
     submit.addEventListener("click", () => this.#submit(), { signal });
-    const confirmLeaving = (/** @type {Event} */ event) => {
-      if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
-    };
-    window.addEventListener("beforeunload", confirmLeaving, { signal });
+    confirmLeaving(() => store.state.uploads.some(is.holdsWork), signal);
     document.addEventListener(SIGNED_IN, () => store.dispatch({ type: "signedIn" }), { signal });
   }
 
