@@ -3,17 +3,10 @@
  * then asks the portal to replace the file, and shows the progress of its processing.
  */
 
-import { requestJson } from "../accounts/session.js";
 import { allowSignInPrompt } from "../accounts/sign-in-again.js";
 import { announce, confirmLeaving, element, setText, setTexts } from "../dom.js";
 import { contentTypeOf, unsuitableReason } from "../preflight/findings.js";
-import { Refused } from "../requests.js";
-import { Api } from "../upload/api.js";
-import { describeTransferError, retryTransfer } from "../upload/failures.js";
-import { isRunning } from "../upload/selectors.js";
-import { statusOf } from "../upload/texts.js";
-import { Transfer } from "../upload/transfer.js";
-import { newUpload, withFile, withTransferUpdate } from "../upload/upload.js";
+import { FileUpload } from "../upload/file-upload.js";
 
 /** @type {string | null} */
 let lastState = null;
@@ -35,27 +28,23 @@ export function startReplacement(section, signal) {
 
 /** Form with the new file. */
 class NewFile {
-  /** Transfer of the chosen file, which continues after a failure. @type {Transfer | null} */
-  #transfer = null;
-  #stop = new AbortController();
-  #upload = newUpload(1);
-
   /** @param {HTMLFormElement} form @param {AbortSignal} signal */
   constructor(form, signal) {
     this.form = form;
     this.input = /** @type {HTMLInputElement} */ (element(form, "input[type=file]"));
     this.cancel = element(form, "[data-cancel]");
     const { presignUrl = "", uploadsUrl = "", publishUrl = "" } = form.dataset;
-    this.api = new Api({ presignUrl, uploadsUrl, publishUrl });
+    const urls = { presignUrl, uploadsUrl, publishUrl };
+    this.upload = new FileUpload(urls, (status) => this.#show(status));
     form.hidden = false;
     const handleSubmit = (/** @type {Event} */ event) => {
       event.preventDefault();
-      if (!isRunning(this.#upload)) this.#replace();
+      if (!this.upload.isRunning) this.#replace();
     };
     form.addEventListener("submit", handleSubmit, { signal });
     this.cancel.addEventListener("click", () => this.#cancel(), { signal });
-    confirmLeaving(() => isRunning(this.#upload), signal);
-    signal.addEventListener("abort", () => this.#stop.abort());
+    confirmLeaving(() => this.upload.isRunning, signal);
+    signal.addEventListener("abort", () => this.upload.stop());
   }
 
   async #replace() {
@@ -65,32 +54,13 @@ class NewFile {
     const fault = unsuitableReason(file, contentType, Number(this.form.dataset.largest));
     if (!contentType || fault) return this.#showFault(fault);
     allowSignInPrompt();
-    if (this.#transfer?.file !== file) {
-      this.#transfer = new Transfer({ file, contentType, key: "", fingerprint: "" }, this.api);
-    }
-    const transfer = this.#transfer;
-    this.#stop = new AbortController();
-    const { signal } = this.#stop;
-    this.#show({ ...withFile(newUpload(1), { file, id: "", saved_at: 0 }), phase: "sending" });
+    const sending = this.upload.send(file, contentType);
     this.cancel.focus();
     announce(`Uploading ${file.name}.`);
     try {
-      await transfer.run((update) => {
-        if (!signal.aborted) {
-          this.#show(withTransferUpdate(this.#upload, update, performance.now()));
-        }
-      }, signal);
-      const body = { key: transfer.key, fileName: file.name };
-      const send = () => requestJson("POST", this.api.urls.publishUrl, { body, signal });
-      await retryTransfer(send, { signal });
-      this.#show({ ...this.#upload, phase: "sent" });
-      this.#announceBegin();
+      if (await sending) this.#announceBegin();
     } catch (error) {
-      if (signal.aborted) return;
-      const failure = /** @type {Error} */ (error);
-      const [title, text] = describeTransferError(failure);
-      this.#show({ ...this.#upload, phase: "failed", failure });
-      this.#showFault(`${title}. ${text}`);
+      this.#showFault(/** @type {Error} */ (error).message);
     }
   }
 
@@ -99,17 +69,11 @@ class NewFile {
     this.form.dispatchEvent(new Event("replacement-begun", { bubbles: true }));
   }
 
-  #cancel() {
-    this.#stop.abort();
-    if (this.#transfer?.key)
-      this.api.remove(this.#transfer.key).catch((error) => {
-        // The portal has begun the replacement, which the section now shows. After another error, the
-        // portal's janitor removes the data later.
-        if (error instanceof Refused && error.status === 409) this.#announceBegin();
-      });
-    this.#transfer = null;
-    this.#show({ ...this.#upload, phase: "cancelled" });
+  async #cancel() {
+    const discarding = this.upload.discard();
     this.input.focus();
+    // Else the portal has begun the replacement.
+    if (!(await discarding)) this.#announceBegin();
   }
 
   /** Show why the file is not uploaded. @param {string} fault */
@@ -120,11 +84,9 @@ class NewFile {
     announce(fault);
   }
 
-  /** Show the state of an upload. @param {import("../upload/upload.js").Upload} upload */
-  #show(upload) {
-    this.#upload = upload;
-    const isBusy = isRunning(upload);
-    const { figure, rest = "", share } = statusOf(upload);
+  /** @param {{ figure: string, rest?: string, share?: number | null }} status of the upload */
+  #show({ figure, rest = "", share }) {
+    const isBusy = this.upload.isRunning;
     setTexts(this.form, { figure, rest });
     /** @type {HTMLProgressElement} */ (element(this.form, "progress")).value = share ?? 0;
     element(this.form, "[data-transfer]").hidden = !isBusy;
