@@ -6,10 +6,10 @@
 import { request } from "../accounts/session.js";
 import { playerVideo } from "../detail/watch.js";
 import { announce, confirmLeaving, element, endTyping, setText } from "../dom.js";
-import { History } from "../history.js";
+import { History } from "../editing/history.js";
+import { saveErrorMessage } from "../editing/messages.js";
 import { isCaptions } from "../player/captions.js";
 import { Refused, send } from "../requests.js";
-import { saveErrorMessage } from "../save-errors.js";
 import * as edit from "./cues.js";
 import { VirtualList } from "./virtual-list.js";
 

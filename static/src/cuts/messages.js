@@ -1,7 +1,7 @@
 /** Messages about the cuts, and the element that shows them. */
 
 import { announce, element, setText } from "../dom.js";
-import { saveErrorMessage } from "../save-errors.js";
+import { saveErrorMessage } from "../editing/messages.js";
 
 /**
  * Message about the cuts; `tone` is the name of a colour of the style sheet.

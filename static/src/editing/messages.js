@@ -1,7 +1,7 @@
 /** Messages of editors whose save failed. */
 
-import { needsSignIn } from "./accounts/session.js";
-import { NoResponse, Refused, SIGNED_OUT } from "./requests.js";
+import { needsSignIn } from "../accounts/session.js";
+import { NoResponse, Refused, SIGNED_OUT } from "../requests.js";
 
 const NO_RESPONSE =
   "The portal can’t be reached. Check your connection, then try again. Your changes are kept.";
