@@ -161,7 +161,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await expect(reason).to_have_text("End time must be after start time.")
     await suits_everyone(page, "caption editor with a fault")
     await page.get_by_role("button", name="Save").click()
-    trouble = page.locator("[data-editor-trouble]")
+    trouble = page.locator("[data-message]")
     await expect(trouble).to_have_text("Cue 1: End time must be after start time.")
     await page.get_by_label("cue 1: ends at").fill("0:03")
     await page.keyboard.press("Tab")
@@ -233,7 +233,7 @@ async def test_changes_of_two_editors_are_merged_or_reported(page: Page, video: 
 
     await other.get_by_label("cue 2: text").fill("Also theirs.")
     await other.keyboard.press("Control+s")
-    await expect(other.locator("[data-editor-trouble]")).to_contain_text("0:02.000 “Mine.”")
+    await expect(other.locator("[data-message]")).to_contain_text("0:02.000 “Mine.”")
     assert await texts_of(other) == ["Theirs.", "Also theirs."]
     await other.keyboard.press("Control+s")
     await expect(other.locator(STATE)).to_have_text("2 cues · saved")

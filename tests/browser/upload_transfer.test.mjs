@@ -5,7 +5,7 @@ import { mock, test } from "node:test";
 import { NoResponse, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { publish } from "../../static/src/upload/publication.js";
 import { retry } from "../../static/src/retry.js";
-import { retryTransfer, TransferFailed } from "../../static/src/upload/failures.js";
+import { TRANSFER, TransferFailed } from "../../static/src/upload/failures.js";
 import { put, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
 import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
 import { newUpload, withTransferUpdate } from "../../static/src/upload/upload.js";
@@ -195,7 +195,7 @@ test("a permanent refusal is final, and so is the third refusal by storage in a 
   const forbidden = async () => {
     throw new TransferFailed(403);
   };
-  const pauses = await pausesOf(() => assert.rejects(retryTransfer(forbidden)));
+  const pauses = await pausesOf(() => assert.rejects(retry(forbidden, TRANSFER)));
   assert.equal(pauses.length, 2);
 });
 

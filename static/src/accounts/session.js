@@ -1,6 +1,6 @@
 /** Requests to the portal's JSON API, which ask the person to sign in when the session has ended. */
 
-import { isSignedOut, NoResponse, Refused, send } from "../requests.js";
+import { isSignedOut, Refused, send } from "../requests.js";
 import {
   AccountChanged,
   countSignIns,
@@ -42,7 +42,7 @@ export async function request(method, url, options = {}) {
     } catch (error) {
       if (options.keepalive) throw error;
       // The portal hides an upload from other accounts.
-      if (isUnknownUpload(error) && (await isOtherAccount())) throw new AccountChanged();
+      if (isUnknownUpload(error) && (await hasAccountChanged())) throw new AccountChanged();
       if (!isSignedOut(error)) throw error;
       if (!(await waitForSignIn(signInsBefore))) throw error;
     }
@@ -60,13 +60,4 @@ function isUnknownUpload(error) {
   if (!(error instanceof Refused)) return false;
   const isKeyAtFault = error.faults.some(({ pointer }) => pointer === "/key");
   return isKeyAtFault || error.code === "upload_not_issued";
-}
-
-/** @throws {NoResponse} without an answer to the question */
-async function isOtherAccount() {
-  try {
-    return await hasAccountChanged();
-  } catch (cause) {
-    throw new NoResponse("no response", { cause });
-  }
 }

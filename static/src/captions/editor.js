@@ -3,18 +3,18 @@
  * at once. If another editor has saved in the meantime, a save merges both versions, and reports
  * cues that both changed.
  */
-import { request } from "../accounts/session.js";
 import { playerVideo } from "../detail/watch.js";
 import { announce, confirmLeaving, element, endTyping, setText } from "../dom.js";
-import { History } from "../editing/history.js";
-import { saveErrorMessage } from "../editing/messages.js";
+import { Editor } from "../editing/editor.js";
+import { SAVED } from "../editing/messages.js";
 import { isCaptions } from "../player/captions.js";
-import { Refused, send } from "../requests.js";
+import { send } from "../requests.js";
 import * as edit from "./cues.js";
 import { VirtualList } from "./virtual-list.js";
 
 /** @typedef {import("./cues.js").Cue} Cue */
 /** @typedef {import("./cues.js").Cues} Cues */
+/** @typedef {import("../editing/messages.js").Message} Message */
 
 const VTT = "text/vtt";
 const LOAD_FAILED = "The list can’t be loaded. Check your connection, then reload this page.";
@@ -29,30 +29,30 @@ export async function startEditor(root, signal) {
   });
   const saved = await send("GET", api, read, { accept: VTT, signal }).catch(() => null);
   if (!saved) return setText(root, "[data-editor-state]", LOAD_FAILED);
-  new Editor(root, edit.parseWebVtt(saved.text), saved.etag, signal).start();
+  new CaptionEditor(root, edit.parseWebVtt(saved.text), saved.etag, signal).start();
 }
 
-class Editor {
+/** @type {Message} */
+const MERGED = {
+  text: "Someone else saved changes while you edited. Both versions were merged and saved.",
+};
+
+/** @extends {Editor<Cues>} */
+class CaptionEditor extends Editor {
   /** Index of the current cue. */
   #current = 0;
   /** Whether the current cue has been edited since the player moved. */
   #isEditing = false;
-  #isBusy = false;
   /** Cues that the player shows. @type {Map<Cue, VTTCue>} */
   #cuesOnPicture = new Map();
   /** @type {TextTrack | null} */
   #track = null;
 
   /**
-   * @param {HTMLElement} root @param {Cue[]} cues @param {string} etag @param {AbortSignal} signal
+   * @param {HTMLElement} root @param {Cues} cues @param {string} etag @param {AbortSignal} signal
    */
   constructor(root, cues, etag, signal) {
-    this.root = root;
-    this.etag = etag;
-    this.signal = signal;
-    this.history = new History(/** @type {Cues} */ (cues));
-    /** Cues as they were saved last. @type {Cues} */
-    this.saved = cues;
+    super(root, cues, etag, signal);
     this.isChapters = !root.dataset.language;
     this.box = element(root, "[data-cues]");
     const template = /** @type {HTMLTemplateElement} */ (root.querySelector("template"));
@@ -61,13 +61,9 @@ class Editor {
     this.list = new VirtualList(this.box, element(root, "[data-cue-list]"), rows, signal);
   }
 
-  get cues() {
-    return this.history.current;
-  }
-
   /** Return the cues in the form in which they are saved. @returns {Cues} */
   get #savableCues() {
-    return this.isChapters ? edit.withoutGaps(this.cues) : this.cues;
+    return this.isChapters ? edit.withoutGaps(this.value) : this.value;
   }
 
   get #now_ms() {
@@ -76,35 +72,30 @@ class Editor {
 
   start() {
     const { root, signal } = this;
-    /** @type {Record<string, () => unknown>} */
-    const actions = {
+    this.listenToButtons({
       save: () => this.#save(),
-      undo: () => this.#undoOrRedo(-1),
-      redo: () => this.#undoOrRedo(1),
       add: () => this.#add(),
-      split: () => this.#applyAll(edit.splitCue(this.cues, this.#current, this.#splitPosition())),
-      join: () => this.#applyAll(edit.joinCues(this.cues, this.#current)),
-      remove: () => this.#applyAll(this.cues.filter((_, index) => index !== this.#current)),
-      start: () => this.#change(this.#current, { start_ms: this.#now_ms }),
-      end: () => this.#change(this.#current, { end_ms: this.#now_ms }),
+      split: () => this.change(edit.splitCue(this.value, this.#current, this.#splitPosition())),
+      join: () => this.change(edit.joinCues(this.value, this.#current)),
+      remove: () => this.change(this.value.filter((_, index) => index !== this.#current)),
+      start: () => this.#changeCue(this.#current, { start_ms: this.#now_ms }),
+      end: () => this.#changeCue(this.#current, { end_ms: this.#now_ms }),
       play: () => element(document, "media-play-button").click(),
       shift: () => this.#shift(),
       replace: () => this.#replace(),
-    };
+    });
     const handleClick = (/** @type {Event} */ { target }) => {
       if (!(target instanceof Element)) return;
-      const button = target.closest("[data-does]");
-      if (button instanceof HTMLElement) actions[button.dataset.does ?? ""]?.();
-      else if (target.closest("[data-cue=text]")) this.#seekTo(indexOf(target));
+      if (target.closest("[data-cue=text]")) this.#seekTo(indexOf(target));
     };
     root.addEventListener("click", handleClick, { signal });
     root.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
     root.addEventListener("input", (event) => this.#handleTextInput(event), { signal });
     root.addEventListener("change", (event) => this.#handleTimeChange(event), { signal });
     root.addEventListener("focusin", (event) => this.#handleFocus(event), { signal });
-    confirmLeaving(() => this.cues !== this.saved, signal);
+    confirmLeaving(() => this.isDirty, signal);
     this.#followPlayer();
-    this.#show();
+    this.show();
   }
 
   #followPlayer() {
@@ -138,18 +129,13 @@ class Editor {
     for (const type of ["seeking", "play"]) video.addEventListener(type, endEditing, { signal });
   }
 
-  /** Redraw the list, the captions on the picture, and the buttons. */
-  #show() {
-    const { cues, root, history } = this;
-    const isDirty = cues !== this.saved;
+  /** Redraw the list, the captions on the picture, and the buttons. @override */
+  show() {
+    const { value: cues, isDirty, root } = this;
     this.#current = Math.max(Math.min(this.#current, cues.length - 1), 0);
     this.list.show(cues.length);
     element(root, "[data-no-cues]").hidden = cues.length > 0;
-    const isPossible = { undo: history.canStep(-1), redo: history.canStep(1), save: isDirty };
-    for (const [name, isEnabled] of Object.entries(isPossible)) {
-      const button = element(root, `[data-does=${name}]`);
-      button.ariaDisabled = isEnabled && !this.#isBusy ? null : "true";
-    }
+    this.showButtons({ save: isDirty && !this.isBusy });
     const noun = (this.isChapters ? "chapter" : "cue") + (cues.length === 1 ? "" : "s");
     const summary = `${cues.length.toLocaleString()} ${noun} · ${isDirty ? "not saved yet" : "saved"}`;
     setText(root, "[data-editor-state]", summary);
@@ -157,7 +143,7 @@ class Editor {
   }
 
   #updatePicture() {
-    const cues = new Set(this.cues);
+    const cues = new Set(this.value);
     for (const [cue, vttCue] of this.#cuesOnPicture) {
       if (cues.has(cue)) continue;
       this.#track?.removeCue(vttCue);
@@ -184,7 +170,7 @@ class Editor {
     const { film = Infinity } = this.root.dataset;
     const late = cue.start_ms < Number(film) * 1000 ? "" : "Begins after the end of the video.";
     const note =
-      !this.isChapters && edit.overlaps(this.cues, index) ? `Overlaps cue ${index}.` : late;
+      !this.isChapters && edit.overlaps(this.value, index) ? `Overlaps cue ${index}.` : late;
     const reason = element(row, "[data-cue-fault]");
     Object.assign(reason, { id: `cue-fault-${index}`, textContent: fault || note });
     reason.classList.toggle("cue__fault--bad", fault !== "");
@@ -207,14 +193,13 @@ class Editor {
 
   /** @param {KeyboardEvent} event */
   #handleKey(event) {
-    const { key, altKey, ctrlKey, metaKey, shiftKey, target } = event;
+    const { key, altKey, ctrlKey, metaKey, target } = event;
     if (altKey && (key === "ArrowUp" || key === "ArrowDown")) {
       event.preventDefault();
       this.#goTo(this.#current + (key === "ArrowUp" ? -1 : 1));
     } else if (ctrlKey || metaKey) {
-      const name = (shiftKey ? "Shift+" : "") + (key === " " ? "Space" : key.toLowerCase());
-      const button = this.root.querySelector(`[data-key="${CSS.escape(name)}"]`);
-      if (!(button instanceof HTMLElement)) return;
+      const button = this.buttonOfKey(event);
+      if (!button) return;
       event.preventDefault();
       if (target instanceof HTMLInputElement) endTyping(target);
       button.click();
@@ -226,18 +211,16 @@ class Editor {
     if (!(target instanceof HTMLTextAreaElement)) return;
     const index = indexOf(target);
     const text = target.value;
-    const changed = this.cues.map((cue, at) => (at === index ? { ...cue, text } : cue));
-    this.history.append(changed, `text ${index}`);
-    this.#showMessage("");
-    this.#show();
+    const changed = this.value.map((cue, at) => (at === index ? { ...cue, text } : cue));
+    super.step(() => this.history.append(changed, `text ${index}`));
   }
 
   /** @param {Event} event */
   #handleTimeChange({ target }) {
     if (!(target instanceof HTMLInputElement) || !target.closest(ROW)) return;
     const time_ms = edit.parseTime_ms(target.value);
-    if (time_ms === null) return this.#showMessage("Enter a time such as 1:02.500.");
-    this.#change(indexOf(target), { [target.dataset.cue ?? ""]: time_ms });
+    if (time_ms === null) return this.showMessage({ text: "Enter a time such as 1:02.500." });
+    this.#changeCue(indexOf(target), { [target.dataset.cue ?? ""]: time_ms });
     const cue = this.#savableCues[this.#current];
     if (cue && edit.cueFault(cue)) announce(edit.cueFault(cue));
   }
@@ -253,43 +236,30 @@ class Editor {
   }
 
   /** @param {number} index @param {Partial<Cue>} changes */
-  #change(index, changes) {
-    const before = new Set(this.cues);
-    const changed = edit.changeCue(this.cues, index, changes);
+  #changeCue(index, changes) {
+    const before = new Set(this.value);
+    const changed = edit.changeCue(this.value, index, changes);
     this.#current = changed.findIndex((cue) => !before.has(cue));
     // Rows of a changed order have other cues, also the focused row.
-    if (this.#current !== index) return this.#applyAll(changed);
-    this.history.append(changed);
-    this.#showMessage("");
-    this.#show();
+    if (this.#current !== index) return this.change(changed);
+    super.step(() => this.history.append(changed));
   }
 
   /** @param {number} index */
   #goTo(index) {
-    if (!this.cues[index]) return;
+    if (!this.value[index]) return;
     this.#current = index;
     const row = this.list.reveal(index);
     if (row) fieldOf(row, "text").focus();
   }
 
   /**
-   * Apply a change to the whole list. The focused field is redrawn and focused again.
-   * @param {Cues} cues
+   * Show another state of the whole list. The focused field is redrawn and focused again.
+   * @override @param {() => void} move
    */
-  #applyAll(cues) {
+  step(move) {
     const hadFocus = this.#blurField();
-    this.#showMessage("");
-    this.history.append(cues);
-    this.#show();
-    if (hadFocus) this.#goTo(this.#current);
-  }
-
-  /** @param {number} direction 1 to redo, -1 to undo */
-  #undoOrRedo(direction) {
-    const hadFocus = this.#blurField();
-    this.#showMessage("");
-    this.history.step(direction);
-    this.#show();
+    super.step(move);
     if (hadFocus) this.#goTo(this.#current);
   }
 
@@ -303,16 +273,16 @@ class Editor {
 
   /** Add a cue after the edited one, or at the player's position. */
   #add() {
-    const edited = this.#isEditing && !this.isChapters ? this.cues[this.#current] : undefined;
-    const { cues, cue } = edit.addCue(this.cues, edited?.end_ms ?? this.#now_ms);
-    this.#applyAll(cues);
+    const edited = this.#isEditing && !this.isChapters ? this.value[this.#current] : undefined;
+    const { cues, cue } = edit.addCue(this.value, edited?.end_ms ?? this.#now_ms);
+    this.change(cues);
     this.#goTo(cues.indexOf(cue));
   }
 
   /** Return the position of a split: the caret, else the middle of the text. */
   #splitPosition() {
     const row = this.list.rowAt(this.#current);
-    const { length } = this.cues[this.#current]?.text ?? "";
+    const { length } = this.value[this.#current]?.text ?? "";
     const caret = (row && fieldOf(row, "text").selectionStart) ?? 0;
     return caret > 0 && caret < length ? caret : Math.floor(length / 2);
   }
@@ -320,7 +290,7 @@ class Editor {
   /** Seek to a cue, unless the player shows it. @param {number} index */
   #seekTo(index) {
     const video = playerVideo();
-    const cue = this.cues[index];
+    const cue = this.value[index];
     if (!video || !cue || edit.indexAt(this.#savableCues, video.currentTime * 1000) === index)
       return;
     video.currentTime = cue.start_ms / 1000;
@@ -331,89 +301,67 @@ class Editor {
     const by_ms = Math.round(field.valueAsNumber * 1000);
     if (!by_ms) {
       field.focus();
-      return this.#showMessage("Enter a number of seconds, such as 1.5 or -1.5.");
+      return this.showMessage({ text: "Enter a number of seconds, such as 1.5 or -1.5." });
     }
-    const { cues, moved_ms } = edit.shiftCues(this.cues, by_ms);
-    if (moved_ms) this.#applyAll(cues);
+    const { cues, moved_ms } = edit.shiftCues(this.value, by_ms);
+    if (moved_ms) this.change(cues);
     if (moved_ms === by_ms) return;
     const result = moved_ms ? `Shifted by ${moved_ms / 1000} s only` : "Not shifted";
-    this.#showMessage(`${result}: the first cue can’t start before 0:00.`);
+    this.showMessage({ text: `${result}: the first cue can’t start before 0:00.` });
   }
 
   #replace() {
     const query = fieldOf(this.root, "find").value;
     const replacement = fieldOf(this.root, "replacement").value;
-    const cues = query ? edit.replaceText(this.cues, query, replacement) : this.cues;
-    const count = cues.filter((cue, index) => cue !== this.cues[index]).length;
-    if (count) this.#applyAll(cues);
+    const cues = query ? edit.replaceText(this.value, query, replacement) : this.value;
+    const count = cues.filter((cue, index) => cue !== this.value[index]).length;
+    if (count) this.change(cues);
     const noun = this.isChapters ? "chapter" : "cue";
     const places = `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
-    this.#showMessage(count ? `Replaced in ${places}.` : `No matches for “${query}”.`);
+    this.showMessage({ text: count ? `Replaced in ${places}.` : `No matches for “${query}”.` });
   }
 
-  /** Show and announce a message. @param {string} message empty to remove the last one */
-  #showMessage(message) {
-    setText(this.root, "[data-editor-trouble]", message);
-    if (message) announce(message);
-  }
-
-  async #save() {
-    if (this.#isBusy || this.cues === this.saved) return;
+  /** Save the cues, unless one is faulty. */
+  #save() {
     const faultyIndex = this.#savableCues.findIndex((cue) => edit.cueFault(cue));
-    const [cue] = this.#savableCues.slice(faultyIndex);
-    if (faultyIndex >= 0 && cue) {
-      this.#goTo(faultyIndex);
-      const noun = this.isChapters ? "Chapter" : "Cue";
-      return this.#showMessage(`${noun} ${faultyIndex + 1}: ${edit.cueFault(cue)}`);
-    }
-    this.#isBusy = true;
-    this.#showMessage("");
-    this.#show();
-    await this.#send().catch((error) => this.#showMessage(saveErrorMessage(error)));
-    this.#isBusy = false;
-    this.#show();
+    const cue = this.#savableCues[faultyIndex];
+    if (!cue) return this.runExclusively(() => this.#send());
+    this.#goTo(faultyIndex);
+    const noun = this.isChapters ? "Chapter" : "Cue";
+    this.showMessage({ text: `${noun} ${faultyIndex + 1}: ${edit.cueFault(cue)}` });
   }
 
-  async #send() {
-    const { cues } = this;
-    const { api = "" } = this.root.dataset;
-    const sent = { body: edit.toWebVtt(this.#savableCues), contentType: VTT, ifMatch: this.etag };
-    try {
-      this.etag = (await request("PUT", api, sent)).etag;
-      this.saved = cues;
-      this.#showMessage("Saved.");
-      document.body.dispatchEvent(new Event("captions-changed"));
-    } catch (error) {
-      if (!(error instanceof Refused) || error.status !== 412) throw error;
-      await this.#mergeWith(error.present);
-    }
+  #send() {
+    return this.put({
+      body: edit.toWebVtt(this.#savableCues),
+      contentType: VTT,
+      event: "captions-changed",
+      resolveConflict: ({ present }) => this.#mergeWith(present),
+    });
   }
 
   /**
-   * Merge with the version of another editor.
-   * @param {{ text: string, version: string }} present
+   * Merge with the version of another editor, and save the result if both changed other cues.
+   * @param {{ text: string, version: string }} present @returns {Promise<Message>}
    */
   async #mergeWith({ text, version }) {
     const theirs = edit.parseWebVtt(text);
-    const edited = this.cues[this.#current];
-    const { cues, lost } = edit.mergeCues(this.saved, this.cues, theirs);
-    this.etag = `"${version}"`;
-    this.saved = theirs;
+    const edited = this.value[this.#current];
+    const { cues, lost } = edit.mergeCues(this.saved, this.value, theirs);
+    this.setSaved(theirs, `"${version}"`);
     // The edited cue may be in another row.
     if (edited) this.#current = Math.max(cues.indexOf(edited), 0);
-    this.#applyAll(cues);
+    this.change(cues);
     if (!lost.length) {
-      await this.#send();
-      return this.#showMessage(
-        "Someone else saved changes while you edited. Both versions were merged and saved.",
-      );
+      const message = await this.#send();
+      return message === SAVED ? MERGED : message;
     }
     const lostCues = lost.map(
       (cue) => `${edit.formatShortTime(cue.start_ms)} “${cue.text.replace("\n", " ")}”`,
     );
-    this.#showMessage(
-      `Someone else changed the same cues: ${lostCues.join(", ")}. Your version is shown. Save again to keep it.`,
-    );
+    return {
+      text: `Someone else changed the same cues: ${lostCues.join(", ")}. Your version is shown. Save again to keep it.`,
+    };
   }
 }
 

@@ -9,11 +9,12 @@ import { BOUNDS, listenToBounds, moveBound, showBounds } from "../bounds.js";
 import { readStored, writeStored } from "../browser-storage.js";
 import { playerVideo } from "../detail/watch.js";
 import { announce, element, endTyping, setText, setTexts } from "../dom.js";
+import { Editor } from "../editing/editor.js";
 import { History } from "../editing/history.js";
+import { NONE, show } from "../editing/messages.js";
 import { formatExactTime } from "../format.js";
 import { settings } from "../player/saved-state.js";
 import { Scrubber } from "../player/scrubber.js";
-import { Refused } from "../requests.js";
 import { retry } from "../retry.js";
 import { Strip } from "../strip.js";
 import * as messages from "./messages.js";
@@ -23,7 +24,7 @@ import { Sentences } from "./sentences.js";
 /** @typedef {import("../bounds.js").Bound} Bound */
 /** @typedef {import("../bounds.js").Part} Part */
 /** @typedef {import("./parts.js").Parts} Parts */
-/** @typedef {import("./messages.js").Message} Message */
+/** @typedef {import("../editing/messages.js").Message} Message */
 
 // The preview skips this early, so that no frame of a removed part is shown. Browsers draw frames
 // up to two refreshes of the screen ahead.
@@ -39,20 +40,15 @@ export async function startCutsEditor(root, signal) {
     await new CutsEditor(root, video, signal).start();
   } catch {
     if (signal.aborted) return;
-    messages.show(root, messages.NOT_LOADED);
+    show(root, messages.NOT_LOADED);
   }
 }
 
-class CutsEditor {
-  /** Removed parts. @type {History<Parts>} */
-  #history = new History(/** @type {Parts} */ ([]));
-  /** Removed parts as they were saved last. @type {Parts} */
-  #saved = [];
-  #etag = "";
+/** Editor whose value are the removed parts. @extends {Editor<Parts>} */
+class CutsEditor extends Editor {
   /** Selected part, which may be one of the removed parts. @type {Part | null} */
   #selection = null;
   #isPreviewing = false;
-  #isBusy = false;
   /** Whether the video has another film than the page, so that nothing can be saved. */
   #isReplaced = false;
   /** Whether this page has read or written the draft in this browser; another one may be open. */
@@ -63,34 +59,30 @@ class CutsEditor {
   /** The last request to create a video, which has the same key when it is sent again. */
   #copy = { text: "", key: "" };
 
-  /** Commands of buttons, which are also run by keys. @type {Record<string, (data: DOMStringMap) => unknown>} */
+  /** @type {import("../editing/editor.js").Commands} */
   #commands = {
     start: () => this.#mark("startSeconds", 0),
     end: () => this.#mark("endSeconds", this.frame_s),
     cut: () => this.#cutOrRestore(),
-    undo: () => this.#undoOrRedo(-1),
-    redo: () => this.#undoOrRedo(1),
     back: () => this.#seek(this.scrubber.position_s - this.frame_s),
     forward: () => this.#seek(this.scrubber.position_s + this.frame_s),
     in: () => this.strip.zoom(2, this.video.currentTime),
     out: () => this.strip.zoom(0.5, this.video.currentTime),
-    edit: ({ index }) => this.#edit(this.#removed[Number(index)]),
+    edit: ({ index }) => this.#edit(this.value[Number(index)]),
     restore: ({ index }) => {
-      this.#change(this.#removed.toSpliced(Number(index), 1));
+      this.change(this.value.toSpliced(Number(index), 1));
       element(this.root, "[data-list-title]").focus();
     },
-    restoreAll: () => this.#change([]),
+    restoreAll: () => this.change([]),
     sentences: () => this.#cutSentences(),
     preview: () => this.#togglePreview(),
-    save: () => this.#save(() => this.#put()),
+    save: () => this.runExclusively(() => this.#send()),
   };
 
   /** @param {HTMLElement} root @param {HTMLVideoElement} video @param {AbortSignal} signal */
   constructor(root, video, signal) {
-    this.root = root;
+    super(root, [], "", signal);
     this.video = video;
-    this.signal = signal;
-    this.api = root.dataset.api ?? "";
     this.film = root.dataset.film ?? "";
     this.draftKey = `portal.cuts.${this.api}`;
     this.film_s = Number(root.dataset.duration);
@@ -99,26 +91,24 @@ class CutsEditor {
     this.scrubber = new Scrubber(video, signal);
     const gestures = {
       seek: this.#seek.bind(this),
-      click: (/** @type {number} */ at_s) => this.#select(parts.partAt(this.#removed, at_s)),
+      click: (/** @type {number} */ at_s) => this.#select(parts.partAt(this.value, at_s)),
       select: this.#drag.bind(this),
     };
     this.strip = new Strip(root, this.film_s, gestures, signal);
     this.sentences = new Sentences(root);
   }
 
-  get #removed() {
-    return this.#history.current;
-  }
-
   get #isRemoved() {
-    return this.#selection !== null && this.#removed.includes(this.#selection);
+    return this.#selection !== null && this.value.includes(this.#selection);
   }
 
   async start() {
     const { root, video, signal } = this;
     const onError = () => setText(root, "[data-message]", messages.LOADING);
-    this.#history = new History(await retry(() => this.#load(), { signal, onError }));
+    await retry(() => this.#load(), { signal, onError });
+    this.history = new History(this.saved);
     setText(root, "[data-message]", "");
+    this.listenToButtons(this.#commands);
     root.addEventListener("click", (event) => this.#handleClick(event), { signal });
     document.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
     const move = this.#adjust.bind(this);
@@ -140,58 +130,53 @@ class CutsEditor {
     const draft = readStored(this.draftKey);
     this.#hasDraft = Boolean(draft);
     if (draft?.film !== this.film) {
-      if (draft) messages.show(this.root, messages.DROPPED);
-      this.#show();
-    } else if (parts.areAlike(draft.removed, this.#saved, this.frame_s / 2)) {
+      if (draft) this.showMessage(messages.DROPPED);
+      this.show();
+    } else if (parts.areAlike(draft.removed, this.saved, this.frame_s / 2)) {
       // The page was closed before it knew that the cuts were saved.
-      this.#show();
+      this.show();
     } else {
-      const isCurrent = parts.versionIn(draft.etag) === parts.versionIn(this.#etag);
-      this.#change(draft.removed, isCurrent ? messages.DRAFT : messages.CONFLICT);
+      const isCurrent = parts.versionIn(draft.etag) === parts.versionIn(this.etag);
+      this.change(draft.removed, isCurrent ? messages.DRAFT : messages.CONFLICT);
     }
   }
 
-  /** Load the recorded cuts, and return the parts that they remove from the page's film. */
+  /** Load the recorded cuts, unless they are of another film than the page's. */
   async #load() {
     const { json, etag } = await request("GET", this.api, { signal: this.signal });
-    this.#checkFilm(json);
-    if (!this.#isReplaced) {
-      this.#etag = etag;
-      this.#saved = json.keep ? parts.removedBy(json.keep, this.film_s, this.picture_s) : [];
-    }
-    return this.#saved;
+    if (!this.#isOfFilm(json)) return;
+    const { film_s, picture_s } = this;
+    this.setSaved(json.keep ? parts.removedBy(json.keep, film_s, picture_s) : [], etag);
   }
 
-  /** End the editing if recorded cuts are of another film than the page's. @param {any} record */
-  #checkFilm({ filmUrl }) {
+  /**
+   * Return whether recorded cuts are of the page's film; if they aren't, the editing ends.
+   * @param {any} record
+   */
+  #isOfFilm({ filmUrl }) {
     this.#isReplaced = filmUrl !== this.film;
+    return !this.#isReplaced;
   }
 
   /** @param {MouseEvent} event */
   #handleClick(event) {
-    const button = event.target instanceof Element && event.target.closest("[data-does]");
-    if (button instanceof HTMLElement) {
-      if (!button.ariaDisabled) this.#commands[button.dataset.does ?? ""]?.(button.dataset);
-      return;
-    }
     const sentence = this.sentences.handleClick(event);
     if (sentence && this.video.paused) this.#seek(sentence.startSeconds);
   }
 
   /** @param {KeyboardEvent} event */
   #handleKey(event) {
-    const { key, altKey, ctrlKey, metaKey, shiftKey, target } = event;
+    const { key, altKey, ctrlKey, metaKey, target } = event;
     if (event.defaultPrevented || altKey || !(target instanceof Element)) return;
     // Forms have their own undo.
     if (target.matches("form *") || document.querySelector("dialog[open]")) return;
     const isCommand = ctrlKey || metaKey;
-    const name = (isCommand ? `ctrl+${shiftKey ? "shift+" : ""}` : "") + key.toLowerCase();
-    const button = this.root.querySelector(`[data-key="${CSS.escape(name)}"]`);
+    const button = this.buttonOfKey(event);
     const isTyping = target.matches("input:not([type=checkbox], [type=range])");
     const takesLetters = !isTyping && (settings().hasLetterKeys ?? true);
-    if (!(button instanceof HTMLElement && (isCommand || takesLetters))) return;
+    if (!button || !(isCommand || takesLetters)) return;
     // Fields have their own undo, too.
-    if (isTyping && name.endsWith("z")) return;
+    if (isTyping && key.toLowerCase() === "z") return;
     event.preventDefault();
     if (isTyping) {
       endTyping(/** @type {HTMLElement} */ (target));
@@ -203,10 +188,10 @@ class CutsEditor {
   #cutSentences() {
     const { film_s, frame_s, picture_s } = this;
     const marked = this.sentences.marked;
-    if (!marked.length) return messages.show(this.root, messages.NO_SENTENCES);
+    if (!marked.length) return this.showMessage(messages.NO_SENTENCES);
     this.sentences.unmark();
     const removed = marked.map((part) => parts.toWholeFrames(part, frame_s, film_s, picture_s));
-    this.#change(removed.reduce(parts.withPart, this.#removed));
+    this.change(removed.reduce(parts.withPart, this.value));
   }
 
   /** Show the frame at a time. @param {number} at_s */
@@ -220,7 +205,7 @@ class CutsEditor {
   /** Select a removed part, or none; a selection of something else stays. @param {Part} [part] */
   #select(part) {
     if (part || this.#isRemoved) this.#selection = part ?? null;
-    this.#show();
+    this.show();
   }
 
   /**
@@ -255,7 +240,7 @@ class CutsEditor {
       endSeconds: this.#frameStart_s(Math.max(from_s, to_s) + this.frame_s),
     };
     this.#seek(to_s);
-    this.#show();
+    this.show();
   }
 
   /** Move a bound of the selection, which may be a removed part, to a frame. @param {Bound} bound @param {number} to_s */
@@ -265,16 +250,16 @@ class CutsEditor {
     const from = this.#selection ?? { startSeconds: 0, endSeconds: film_s };
     const to = moveBound(from, bound, at_s, frame_s, film_s);
     this.#selection = to;
-    if (this.#removed.includes(from)) {
-      const removed = parts.withPart(parts.without(this.#removed, from), to);
+    if (this.value.includes(from)) {
+      const removed = parts.withPart(parts.without(this.value, from), to);
       // Moves of a bound are one step of the history as long as the other one stays.
       const key = bound === "startSeconds" ? `to ${from.endSeconds}` : `from ${from.startSeconds}`;
-      this.#history.append(removed, key);
+      this.history.append(removed, key);
       this.#selection = parts.partAt(removed, to.startSeconds) ?? null;
     }
     const frame_at_s = bound === "startSeconds" ? to.startSeconds : to.endSeconds - frame_s;
     if (this.video.paused) this.#seek(frame_at_s);
-    this.#show();
+    this.show();
   }
 
   /** Select a removed part, and show where it starts. @param {Part} [part] */
@@ -287,26 +272,13 @@ class CutsEditor {
   /** Cut the selection, or restore it if it is a removed part. */
   #cutOrRestore() {
     const change = this.#isRemoved ? parts.without : parts.withPart;
-    if (this.#selection) this.#change(change(this.#removed, this.#selection));
+    if (this.#selection) this.change(change(this.value, this.#selection));
   }
 
-  /** @param {Parts} removed @param {Message} [message] */
-  #change(removed, message) {
-    this.#history.append(removed);
-    this.#showStep(message);
-  }
-
-  /** @param {1 | -1} direction */
-  #undoOrRedo(direction) {
-    this.#history.step(direction);
-    this.#showStep();
-  }
-
-  /** Show another state of the history. @param {Message} [message] */
-  #showStep(message = messages.NONE) {
+  /** @override @param {() => void} move @param {Message} [message] */
+  step(move, message) {
     this.#selection = null;
-    messages.show(this.root, message);
-    this.#show();
+    super.step(move, message);
   }
 
   /** Stop the preview, or the playback of the film. */
@@ -320,18 +292,18 @@ class CutsEditor {
     const { video, film_s } = this;
     this.#isPreviewing = !this.#isPreviewing;
     if (this.#isPreviewing) {
-      const [first] = parts.restOf(this.#removed, film_s);
+      const [first] = parts.restOf(this.value, film_s);
       if (first && (video.ended || this.#removedEnd())) this.#seek(first.startSeconds);
       video.play().catch(() => {});
     } else {
       video.pause();
     }
-    this.#show();
+    this.show();
   }
 
   /** Return the removed end of the film, if only that follows the frame at the playhead. */
   #removedEnd() {
-    const [end] = this.#removed.slice(-1).filter(({ endSeconds }) => endSeconds === this.film_s);
+    const [end] = this.value.slice(-1).filter(({ endSeconds }) => endSeconds === this.film_s);
     const next_s = this.video.currentTime + Math.max(EARLY_S, this.frame_s);
     return end && next_s >= end.startSeconds ? end : undefined;
   }
@@ -350,22 +322,21 @@ class CutsEditor {
         // The video pauses a little later, perhaps in the removed part.
         return end && this.#seek(end.startSeconds - this.frame_s);
       }
-      const skipped = parts.partAt(this.#removed, video.currentTime + EARLY_S);
+      const skipped = parts.partAt(this.value, video.currentTime + EARLY_S);
       if (skipped) this.#seek(skipped.endSeconds);
     }
-    const removed_s = this.#isPreviewing ? parts.lengthOf_s(this.#removed, now_s) : 0;
+    const removed_s = this.#isPreviewing ? parts.lengthOf_s(this.value, now_s) : 0;
     const position = formatExactTime(now_s - removed_s);
     this.strip.follow(now_s, position);
     setText(this.root, "[data-position]", position);
     this.sentences.follow(now_s);
   }
 
-  #show() {
-    const { root, film_s } = this;
+  /** @override */
+  show() {
+    const { root, film_s, value: removed } = this;
     const { activeElement: focused } = document;
-    const removed = this.#removed;
     const selection = this.#selection;
-    const isDirty = removed !== this.#saved;
     const fault = this.#isReplaced ? messages.REPLACED : parts.removalFault(removed, film_s);
     const removed_s = parts.lengthOf_s(removed);
     const [before, after, less] = [film_s, film_s - removed_s, removed_s].map(formatExactTime);
@@ -375,16 +346,11 @@ class CutsEditor {
       "cut-words": this.#isRemoved ? "Restore" : "Cut",
       fault,
     });
-    const isPossible = {
+    this.showButtons({
       cut: selection !== null,
-      undo: this.#history.canStep(-1),
-      redo: this.#history.canStep(1),
-      save: isDirty && !fault && !this.#isBusy,
+      save: this.isDirty && !fault && !this.isBusy,
       restoreAll: removed.length > 0,
-    };
-    for (const [does, isEnabled] of Object.entries(isPossible)) {
-      element(root, `[data-does=${does}]`).ariaDisabled = isEnabled ? null : "true";
-    }
+    });
     root.toggleAttribute("data-previewing", this.#isPreviewing);
     element(root, "[data-does=preview]").ariaPressed = String(this.#isPreviewing);
     showBounds(root, selection, formatExactTime);
@@ -403,8 +369,8 @@ class CutsEditor {
 
   /** Save the cuts in this browser until the portal has them. */
   #saveDraft() {
-    const isDirty = this.#removed !== this.#saved;
-    const draft = { removed: this.#removed, etag: this.#etag, film: this.film };
+    const { isDirty, value: removed, etag, film } = this;
+    const draft = { removed, etag, film };
     if (isDirty || this.#hasDraft) writeStored(this.draftKey, isDirty ? draft : undefined);
     this.#hasDraft = isDirty;
   }
@@ -422,22 +388,6 @@ class CutsEditor {
     return row;
   }
 
-  /**
-   * Save by a function that returns a message about the result, and show the message.
-   * @param {() => Promise<Message>} send @param {(message: Message) => void} [show]
-   */
-  async #save(send, show = (message) => messages.show(this.root, message)) {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    messages.show(this.root, { text: "Saving…" });
-    this.#show();
-    const message = await send().catch(messages.ofFailure);
-    this.#isBusy = false;
-    messages.show(this.root, messages.NONE);
-    show(message);
-    this.#show();
-  }
-
   /** Save the result as a new video, and open its page. @param {Event} event */
   #saveCopy(event) {
     event.preventDefault();
@@ -445,21 +395,21 @@ class CutsEditor {
     const field = /** @type {HTMLInputElement} */ (element(form, "input"));
     const { api = "", page = "" } = form.dataset;
     const send = async () => {
+      this.showMessage(messages.SAVING);
       const { json: recorded, etag } = await request("GET", this.api);
-      this.#checkFilm(recorded);
-      if (this.#isReplaced) return messages.NONE;
-      const body = { title: field.value, keep: parts.restOf(this.#removed, this.film_s) };
+      if (!this.#isOfFilm(recorded)) return NONE;
+      const body = { title: field.value, keep: parts.restOf(this.value, this.film_s) };
       const idempotencyKey = this.#keyOf(JSON.stringify([body, etag]));
       const { json } = await request("POST", api, { body, ifMatch: etag, idempotencyKey });
       // The cuts are in the new video, so they are no draft of this one.
-      this.#change(this.#saved);
+      this.change(this.saved);
       location.assign(page.replace("VIDEO_ID", json.id));
       // Nothing can be saved until the new page is shown.
       return new Promise((resolve) => {
-        window.addEventListener("pagehide", () => resolve(messages.NONE), { once: true });
+        window.addEventListener("pagehide", () => resolve(NONE), { once: true });
       });
     };
-    this.#save(send, ({ text: fault }) => {
+    this.runExclusively(send, ({ text: fault }) => {
       setText(form, ".field__error", fault);
       field.ariaInvalid = String(fault !== "");
       if (fault) announce(fault);
@@ -473,28 +423,26 @@ class CutsEditor {
     return this.#copy.key;
   }
 
-  async #put() {
-    const removed = this.#removed;
-    const keep = removed.length ? parts.restOf(removed, this.film_s) : null;
-    const options = { body: { keep }, ifMatch: this.#etag };
-    try {
-      const { json, etag } = await request("PUT", this.api, options);
+  #send() {
+    this.showMessage(messages.SAVING);
+    const keep = this.value.length ? parts.restOf(this.value, this.film_s) : null;
+    return this.put({
+      body: { keep },
+      event: "cuts-saved",
+      resolveConflict: () => this.#showOthers(),
       // The portal accepts cuts that another film has already.
-      this.#checkFilm(json);
-      if (this.#isReplaced) return messages.NONE;
-      this.#etag = etag;
-      this.#saved = removed;
-      document.body.dispatchEvent(new Event("cuts-saved"));
-      return messages.SAVED;
-    } catch (error) {
-      if (!(error instanceof Refused) || error.status !== 412) throw error;
-      const theirs = await this.#load();
-      if (this.#isReplaced) return messages.NONE;
-      // More may have been cut since the request.
-      const own = this.#removed;
-      this.#history.append(theirs);
-      this.#history.append(own);
-      return messages.CONFLICT;
-    }
+      accepts: (record) => this.#isOfFilm(record),
+    });
+  }
+
+  /** Let Undo show the cuts that somebody else has saved. */
+  async #showOthers() {
+    await this.#load();
+    if (this.#isReplaced) return NONE;
+    // More may have been cut since the request.
+    const own = this.value;
+    this.history.append(this.saved);
+    this.history.append(own);
+    return messages.CONFLICT;
   }
 }

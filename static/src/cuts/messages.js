@@ -1,17 +1,9 @@
-/** Messages about the cuts, and the element that shows them. */
+/** Messages about the cuts. */
 
-import { announce, element, setText } from "../dom.js";
-import { saveErrorMessage } from "../editing/messages.js";
-
-/**
- * Message about the cuts; `tone` is the name of a colour of the style sheet.
- * @typedef {{ text: string, tone?: "good" | "bad" | "busy" }} Message
- */
+/** @typedef {import("../editing/messages.js").Message} Message */
 
 /** @type {Message} */
-export const NONE = { text: "" };
-/** @type {Message} */
-export const SAVED = { text: "Saved.", tone: "good" };
+export const SAVING = { text: "Saving…" };
 /** @type {Message} */
 export const CONFLICT = {
   text: "Someone else has changed the cuts. Yours are shown, and Undo shows theirs. Save again to replace theirs.",
@@ -34,15 +26,3 @@ export const NOT_LOADED = {
   tone: "bad",
 };
 export const REPLACED = "The file of this video was replaced. Reload the page to cut the new one.";
-
-/** Show and announce a message; without a text, remove the last one. @param {HTMLElement} root @param {Message} message */
-export function show(root, { text, tone }) {
-  setText(root, "[data-message]", text);
-  element(root, "[data-message]").dataset.message = tone ?? "";
-  if (text) announce(text);
-}
-
-/** Return the message about a failed save. @param {unknown} error @returns {Message} */
-export function ofFailure(error) {
-  return { text: saveErrorMessage(error), tone: "bad" };
-}

@@ -33,11 +33,8 @@ export const MESSAGES = {
  * @param {string} source @param {AbortSignal} stop
  */
 export async function isGone(source, stop) {
-  const options = {
-    signal: stop,
-    timeout_ms: TIMEOUT_MS,
-    cache: /** @type {const} */ ("no-store"),
-  };
+  /** @type {import("../requests.js").Options} */
+  const options = { signal: stop, timeout_ms: TIMEOUT_MS, cache: "no-store" };
   const isRefusal = (/** @type {unknown} */ error) =>
     error instanceof Refused && GONE_STATUSES.includes(error.status);
   return send("GET", source, () => false, options).catch(isRefusal);

@@ -14,7 +14,6 @@ import {
   Refused,
   SIGNED_OUT,
 } from "../requests.js";
-import { retry } from "../retry.js";
 
 /** Cost of a permanent refusal, so that the third in a row is the last. */
 const PERMANENT_COST_MS = 50_000;
@@ -82,17 +81,11 @@ function isPermanent(error) {
   return !isTemporary(error.status);
 }
 
-/**
- * Repeat an attempt while `canRetryTransfer`, as `retry` does.
- * @template T
- * @param {(succeeded: () => void) => Promise<T>} attempt
- * @param {import("../retry.js").RetryOptions} options
- */
-export function retryTransfer(attempt, options) {
-  const leastCostOf_ms = (/** @type {Error} */ error) =>
-    isPermanent(error) ? PERMANENT_COST_MS : 0;
-  return retry(attempt, { shouldRetry: canRetryTransfer, leastCostOf_ms, ...options });
-}
+/** Options of `retry` for transfers. @type {import("../retry.js").RetryOptions} */
+export const TRANSFER = {
+  shouldRetry: canRetryTransfer,
+  leastCostOf_ms: (error) => (isPermanent(error) ? PERMANENT_COST_MS : 0),
+};
 
 /** @type {Record<Exclude<FailureCode, "">, [string, string]>} */
 const TRANSFER_ERRORS = {

@@ -2,8 +2,9 @@
 
 import { requestJson } from "../accounts/session.js";
 import { Refused } from "../requests.js";
+import { retry } from "../retry.js";
 import { Api } from "./api.js";
-import { describeTransferError, retryTransfer } from "./failures.js";
+import { describeTransferError, TRANSFER } from "./failures.js";
 import { isRunning } from "./selectors.js";
 import { statusOf } from "./texts.js";
 import { Transfer } from "./transfer.js";
@@ -48,7 +49,7 @@ export class FileUpload {
       }, signal);
       const body = { key: transfer.key, fileName: file.name };
       const publish = () => requestJson("POST", this.api.urls.publishUrl, { body, signal });
-      await retryTransfer(publish, { signal });
+      await retry(publish, { ...TRANSFER, signal });
     } catch (error) {
       if (signal.aborted) return false;
       const failure = /** @type {Error} */ (error);

@@ -5,7 +5,8 @@
  */
 
 import { Refused } from "../requests.js";
-import { canRetryTransfer, isStale, retryTransfer, TransferFailed } from "./failures.js";
+import { retry } from "../retry.js";
+import { canRetryTransfer, isStale, TRANSFER, TransferFailed } from "./failures.js";
 import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
 import { put, rangeOf, sendParts, sizeOf } from "./storage.js";
@@ -73,7 +74,8 @@ export class Transfer {
         this.#succeeded = succeeded;
         while (!(await this.#round())) this.#report({ trouble: null });
       };
-      await retryTransfer(rounds, {
+      await retry(rounds, {
+        ...TRANSFER,
         signal,
         onError: (trouble) => isStale(trouble) || this.#report({ trouble }),
       });
@@ -186,7 +188,7 @@ export class Transfer {
       shouldRetry(trouble) && this.#report({ trouble });
     /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
     const send = (number, signal) =>
-      retryTransfer(() => attempt(number, signal), { signal, shouldRetry, onError });
+      retry(() => attempt(number, signal), { ...TRANSFER, signal, shouldRetry, onError });
     await sendParts(upload, numbers, send, this.#signal);
     this.#isAllSent = true;
   }
