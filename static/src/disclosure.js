@@ -1,6 +1,6 @@
 /** Dialogs and menus. */
 
-import { opensNewTab } from "./dom.js";
+import { closest, opensNewTab } from "./dom.js";
 
 /**
  * Make a link or button open a dialog instead of a page. If the dialog serves several videos,
@@ -42,7 +42,7 @@ export function startMenu(details, signal) {
   const handleClick = (/** @type {Event} */ { target }) => {
     const isInside = target instanceof Node && details.contains(target);
     // An entry that opens a dialog closes the menu, too; other entries leave the page.
-    const isLink = target instanceof Element && target.closest("[data-opens]");
+    const isLink = closest(target, "[data-opens]") !== null;
     if (!isInside || isLink) details.open = false;
   };
   document.addEventListener("click", handleClick, { signal });

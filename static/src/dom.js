@@ -28,6 +28,15 @@ export function setTexts(root, texts) {
 }
 
 /**
+ * Return the closest matching element of an event's target.
+ * @param {EventTarget | null} target @param {string} selector @returns {HTMLElement | null}
+ */
+export function closest(target, selector) {
+  const match = target instanceof Element ? target.closest(selector) : null;
+  return match instanceof HTMLElement ? match : null;
+}
+
+/**
  * Let a focused input send the `change` event of its typed text, and keep the focus.
  * @param {HTMLElement} field
  */

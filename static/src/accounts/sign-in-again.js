@@ -4,7 +4,7 @@
  * dialog is <template data-sign-in-again>, and contains the form of the sign-in page.
  */
 
-import { contextOf, element, opensNewTab } from "../dom.js";
+import { closest, contextOf, element, opensNewTab } from "../dom.js";
 import { FORM, fetchText, isRedirect, Refused, send } from "../requests.js";
 
 /** Sent to the document when the person who opened the page has signed in again. */
@@ -100,7 +100,7 @@ export function startSignInPrompts(_template, signal) {
 
 /** @param {MouseEvent} event */
 function handleClick(event) {
-  const link = event.target instanceof Element ? event.target.closest("[data-sign-in]") : null;
+  const link = closest(event.target, "[data-sign-in]");
   if (!link || opensNewTab(event)) return;
   event.preventDefault();
   signInAndResend(link.closest("form"));

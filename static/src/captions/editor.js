@@ -4,7 +4,7 @@
  * cues that both changed.
  */
 import { playerVideo } from "../detail/watch.js";
-import { announce, confirmLeaving, element, endTyping, setText } from "../dom.js";
+import { announce, closest, confirmLeaving, element, endTyping, setText } from "../dom.js";
 import { Editor } from "../editing/editor.js";
 import { SAVED } from "../editing/messages.js";
 import { isCaptions } from "../player/captions.js";
@@ -85,8 +85,8 @@ class CaptionEditor extends Editor {
       replace: () => this.#replace(),
     });
     const handleClick = (/** @type {Event} */ { target }) => {
-      if (!(target instanceof Element)) return;
-      if (target.closest("[data-cue=text]")) this.#seekTo(indexOf(target));
+      const field = closest(target, "[data-cue=text]");
+      if (field) this.#seekTo(indexOf(field));
     };
     root.addEventListener("click", handleClick, { signal });
     root.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
@@ -227,7 +227,7 @@ class CaptionEditor extends Editor {
 
   /** @param {Event} event */
   #handleFocus({ target }) {
-    const row = target instanceof Element && target.closest(ROW);
+    const row = closest(target, ROW);
     if (!row) return;
     this.list.rowAt(this.#current)?.classList.remove("cue--current");
     this.#current = indexOf(row);

@@ -5,7 +5,7 @@
  */
 
 import { BOUNDS, listenToBounds, moveBound, showBounds } from "../bounds.js";
-import { element } from "../dom.js";
+import { closest, element } from "../dom.js";
 import { formatBriefTime } from "../format.js";
 import { pauseAtEnd } from "../player/clip.js";
 import { Scrubber } from "../player/scrubber.js";
@@ -53,8 +53,7 @@ class ClipPanel {
     const play = () => this.#play(signal);
     element(panel, "[data-clip-play]").addEventListener("click", play, { signal });
     const handleClick = (/** @type {MouseEvent} */ { target }) => {
-      const button = target instanceof Element && target.closest("[data-clip-zoom]");
-      const factor = button instanceof HTMLElement && Number(button.dataset.clipZoom);
+      const factor = Number(closest(target, "[data-clip-zoom]")?.dataset.clipZoom);
       if (factor) this.strip.zoom(factor, this.scrubber.position_s);
     };
     panel.addEventListener("click", handleClick, { signal });

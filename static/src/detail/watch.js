@@ -3,7 +3,7 @@
  * still exists.
  */
 
-import { opensNewTab } from "../dom.js";
+import { closest, opensNewTab } from "../dom.js";
 import { clipOf, isInside } from "../player/clip.js";
 
 /** Return the video element of the page's player. @returns {HTMLVideoElement | null} */
@@ -20,9 +20,9 @@ export function playerVideo() {
 export function startSeekLinks(text, signal) {
   /** @param {MouseEvent} event */
   const handleClick = (event) => {
-    const link = event.target instanceof Element && event.target.closest("[data-seek]");
+    const link = closest(event.target, "[data-seek]");
     const video = playerVideo();
-    if (!(link instanceof HTMLElement) || !video || opensNewTab(event)) return;
+    if (!link || !video || opensNewTab(event)) return;
     const clip = clipOf(video);
     const at_s = Number(link.dataset.seek);
     if (clip && !isInside(clip, at_s)) return;

@@ -5,7 +5,7 @@
  */
 
 import { request } from "../accounts/session.js";
-import { element } from "../dom.js";
+import { closest, element } from "../dom.js";
 import { Refused } from "../requests.js";
 import { History } from "./history.js";
 import * as messages from "./messages.js";
@@ -64,8 +64,8 @@ export class Editor {
       ...commands,
     };
     const handleClick = (/** @type {Event} */ { target }) => {
-      const button = target instanceof Element && target.closest("[data-does]");
-      if (!(button instanceof HTMLElement) || button.ariaDisabled) return;
+      const button = closest(target, "[data-does]");
+      if (!button || button.ariaDisabled) return;
       all[button.dataset.does ?? ""]?.(button.dataset);
     };
     this.root.addEventListener("click", handleClick, { signal: this.signal });

@@ -3,6 +3,7 @@
  * right; keyboard focus plays it, unless reduced motion is preferred. There is none for touch.
  */
 
+import { closest } from "../dom.js";
 import { send } from "../requests.js";
 
 // The pointer has to rest on a card this long before anything is fetched.
@@ -49,10 +50,9 @@ export function startPreviews(grid, signal) {
   signal.addEventListener("abort", closePreview);
 }
 
-/** @param {Event} event @returns {HTMLElement | null} */
-function cardOf(event) {
-  const card = event.target instanceof Element ? event.target.closest("[data-storyboard]") : null;
-  return card instanceof HTMLElement ? card : null;
+/** @param {Event} event */
+function cardOf({ target }) {
+  return closest(target, "[data-storyboard]");
 }
 
 class Preview {

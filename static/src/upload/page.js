@@ -5,7 +5,7 @@
 
 import { allowSignInPrompt, SIGNED_IN } from "../accounts/sign-in-again.js";
 import { startCopyLink } from "../copy.js";
-import { announce, confirmLeaving, element, setText, setTexts } from "../dom.js";
+import { announce, closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { batchOf, questionOf, submitOf } from "./texts.js";
@@ -77,7 +77,7 @@ class UploadPage {
    * @param {EventTarget | null} target @param {number} number of the upload
    */
   async #runAction(target, number) {
-    const action = closest(target, "[data-action]")?.getAttribute("data-action");
+    const action = closest(target, "[data-action]")?.dataset.action;
     if (!action) return;
     allowSignInPrompt();
     const question = questionOf(this.store.state, action, number);
@@ -104,7 +104,7 @@ class UploadPage {
 
   /** Store the edited details. @param {Event} event */
   #handleInput({ target }) {
-    const pointer = closest(target, "[data-field]")?.getAttribute("data-field") ?? "";
+    const pointer = closest(target, "[data-field]")?.dataset.field ?? "";
     if (pointer === "/file") return;
     const details = this.details.read();
     this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer });
@@ -215,19 +215,11 @@ function isHidden(focused) {
 }
 
 /**
- * Return the closest matching element.
- * @param {EventTarget | null} target @param {string} selector
- */
-function closest(target, selector) {
-  return target instanceof Element ? target.closest(selector) : null;
-}
-
-/**
  * Return the number of the upload on whose line an element is.
  * @param {EventTarget | null} target
  */
 function numberOf(target) {
-  return Number(closest(target, "[data-line]")?.getAttribute("data-line"));
+  return Number(closest(target, "[data-line]")?.dataset.line);
 }
 
 /**
