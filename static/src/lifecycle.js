@@ -42,21 +42,23 @@ function elementsMatching(root, selector) {
 
 /**
  * Return a behaviour whose script is fetched when its element first appears.
- * @param {string} selector @param {() => Promise<Start>} load @returns {Behaviour}
+ * @template {string} Name
+ * @param {string} selector @param {() => Promise<Record<Name, Start>>} load
+ * @param {Name} name of the function that starts it @returns {Behaviour}
  */
-export function lazyBehaviour(selector, load) {
+export function lazyBehaviour(selector, load, name) {
   return {
     selector,
     async start(element, signal) {
-      const start = await loadScript(load);
-      if (!signal.aborted) start(element, signal);
+      const script = await loadScript(load);
+      if (!signal.aborted) script[name](element, signal);
     },
   };
 }
 
 /**
  * Load a script. When that fails, the page says so, and offers another try.
- * @param {() => Promise<Start>} load
+ * @template T @param {() => Promise<T>} load @returns {Promise<T>}
  */
 async function loadScript(load) {
   for (;;) {

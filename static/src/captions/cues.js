@@ -48,7 +48,7 @@ export function toWebVtt(cues) {
  * Return a time in WebVTT's syntax.
  * @param {number} time_ms @returns {string} such as "00:01:02.500"
  */
-export function formatTime(time_ms) {
+function formatTime(time_ms) {
   const hours = String(Math.floor(time_ms / 3_600_000)).padStart(2, "0");
   return hours + new Date(time_ms).toISOString().slice(13, 23);
 }

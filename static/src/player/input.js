@@ -136,7 +136,7 @@ function seekBy(video, by_s, total_s = by_s) {
 }
 
 /** @param {HTMLVideoElement} video @param {-1 | 1} direction @param {number} [framesPerSecond] */
-export function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
+function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
   if (!video.paused) return;
   const frame = Math.floor(video.currentTime * framesPerSecond);
   // Seeks to the middle of the frame, because rounding could miss its start.
