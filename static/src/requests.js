@@ -3,6 +3,7 @@
 const TIMEOUT_MS = 30_000;
 /** Statuses of temporary conditions, besides those of servers' faults. */
 const TEMPORARY_STATUSES = [408, 425, 429];
+/** Content type of the fields of a form. */
 export const FORM = "application/x-www-form-urlencoded";
 
 /** @typedef {{ pointer: string, message: string }} FieldFault */

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { NoResponse, Refused, SIGNED_OUT } from "../../static/src/requests.js";
-import { publish } from "../../static/src/upload/publication.js";
 import { retry } from "../../static/src/retry.js";
+import { publish } from "../../static/src/upload/publication.js";
 import { TRANSFER, TransferFailed } from "../../static/src/upload/failures.js";
 import { put, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
 import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
