@@ -16,11 +16,11 @@ REMOVABLE = (
     webhooks.FEATURE,
     statistics.FEATURE,
 )
-# What features do when viewers get another version of a video.
+# Functions of features that follow when viewers get another version of a video.
 VERSION_HOOKS = tuple(
     feature.follow_version for feature in REMOVABLE if feature.follow_version is not None
 )
-# Where to look for work that will create a video.
+# Functions that find work which will create a video.
 PENDING = tuple(feature.find_pending for feature in REMOVABLE if feature.find_pending is not None)
 _publish = partial(first_pass.publish_version, hooks=VERSION_HOOKS)
 FILMS = Feature(

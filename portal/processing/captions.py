@@ -32,7 +32,7 @@ CAPTIONS = Job(
     name="captions",
     queue=SIDE_QUEUE,
     lock="captions:{video_id}",
-    # Those that store no segment of a track, before it is abandoned.
+    # Only tries that store no segment of a track count.
     max_tries=5,
     required=Required(
         table="publications",

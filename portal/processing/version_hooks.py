@@ -28,5 +28,5 @@ class VersionChange:
         return self.former is not None and self.former.storage_key != self.video.storage_key
 
 
-# What a feature does when viewers get another version, in the transaction of the change.
+# Function of a feature that follows a change, in the transaction of the change.
 VersionHook = Callable[[VersionChange], Awaitable[None]]

@@ -17,14 +17,14 @@ from portal.queue.jobs import Job
 from portal.storage.bucket import Storage
 from portal.videos.progress import Progress
 
-# What a worker does for a job. It gets the worker's tools and the job's arguments by their names,
-# ids as UUIDs. It may run any number of times: it reads the state again and skips finished work.
+# Work of a job. It gets the worker's tools and the job's arguments by their names, ids as UUIDs. It
+# may run any number of times: it reads the state again and skips finished work.
 Run = Callable[..., Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """Work that will create the video `id`: why there is none yet, and how far it is.
+    """Work that will create the video `id`: its progress, and the reason why there is no video yet.
 
     `cancel` ends the work; it raises `KeyAlreadyUsed` if there has just become a video.
     """

@@ -49,7 +49,7 @@ FOLDER = "posters/"
 POSTER = Job(
     name="poster",
     queue=SIDE_QUEUE,
-    # Not the lock of passes, since completing a long ladder takes hours.
+    # The lock of passes would be held for hours while a long ladder is completed.
     lock="poster:{video_id}",
     required=Required(
         table="poster_requests",
