@@ -6,7 +6,6 @@ behind. `PORTAL_FAULT_SEED=7 pytest -m slow tests/faults` repeats the choices, n
 
 import asyncio
 import re
-import signal
 import struct
 import sys
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ import psutil
 import psycopg
 import pytest
 from api_client import metadata, rows
+from chaos import end, is_settled
 from command_line import portal as command
 from command_line import run_program
 from running_portal import make_video, until
@@ -48,12 +48,6 @@ WHERE status = 'processing' AND (
   SELECT count(*) FROM attempts
   WHERE version_id = videos.version_id AND (outcome = 'failed' OR outcome IS NULL)) >= 3
 UNION ALL SELECT 1 FROM renditions WHERE state = 'planned' AND tries >= 3
-"""
-LEFT_TO_DO = """
-SELECT (SELECT count(*) FROM videos WHERE status = 'processing' OR complete_job_id IS NOT NULL)
-     + (SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))
-     + (SELECT count(*) FROM attempts WHERE outcome IS NULL)
-     + (SELECT count(*) FROM deletions)
 """
 # Queries that have no rows in a sound portal.
 PROBLEMS = {
@@ -107,7 +101,8 @@ async def test_no_video_is_lost_or_doubled_by_random_faults(
                     source = sources[number % len(sources)]
                     group.create_task(publish_later(*source, rng.uniform(0, FAULTS)))
                 group.create_task(inject_faults(portal, data, rng))
-            await until(partial(is_settled, data), timeout_s=SETTLE_TIMEOUT_S, interval_s=0.3)
+            url = load_environment(data)["DATABASE_URL"]
+            await until(partial(is_settled, url), timeout_s=SETTLE_TIMEOUT_S, interval_s=0.3)
             assert len(accepted) == UPLOADS, "one video was confirmed for two files"
             await audit(data, accepted)
         finally:
@@ -147,24 +142,15 @@ async def inject_faults(portal: Portal, data: Path, rng: Random) -> None:
         if action != "freeze" and name in COSTLY and await is_risky(data):
             continue
         for process in targets[name]:
+            if action != "freeze":
+                end(process, name, at_once=action == "kill" or name == "everything")
+                continue
             with suppress(psutil.NoSuchProcess):
-                if action == "freeze":
-                    process.suspend()
-                    await asyncio.sleep(rng.uniform(*FREEZE_S))
-                    process.resume()
-                else:
-                    end(process, name, at_once=action == "kill" or name == "everything")
+                process.suspend()
+                await asyncio.sleep(rng.uniform(*FREEZE_S))
+                process.resume()
         done.append(f"{action} {name}")
     sys.stderr.write(f"{done}\n")
-
-
-def end(process: psutil.Process, name: str, *, at_once: bool) -> None:
-    """Kill a process, or send it a signal to end."""
-    if at_once:
-        process.kill()
-    else:
-        # On SIGTERM a database would wait until its clients disconnect.
-        process.send_signal(signal.SIGINT if name == "database" else signal.SIGTERM)
 
 
 def targets_of(portal: Portal) -> dict[str, list[psutil.Process]]:
@@ -185,13 +171,6 @@ async def is_risky(data: Path) -> bool:
         return bool(await rows(load_environment(data)["DATABASE_URL"], AT_RISK))
     except psycopg.OperationalError:
         return True  # the database is down, so this is unknown
-
-
-async def is_settled(data: Path) -> bool:
-    """Return whether all videos are final, and all jobs and removals done."""
-    with suppress(psycopg.OperationalError):
-        return await rows(load_environment(data)["DATABASE_URL"], LEFT_TO_DO) == [(0,)]
-    return False
 
 
 async def audit(data: Path, accepted: Mapping[str, tuple[str, float]]) -> None:

@@ -5,7 +5,7 @@ receiver takes webhooks, and a mirror follows the events. Web, worker, database 
 killed meanwhile. At the end changes and events correspond, and receiver and mirror have all of
 them. `PORTAL_FAULT_SEED=7` repeats the choices, not the timing.
 
-`DEAD`, `LOST` and `DUE` shorten waits that take minutes otherwise.
+`LOST`, `DUE` and `chaos.DEAD` shorten waits that take minutes otherwise.
 """
 
 import asyncio
@@ -23,13 +23,11 @@ from typing import Any
 from uuid import uuid4
 
 import aiohttp
-import psutil
+import chaos
 import psycopg
 import pytest
-from api_client import RAW_FILE, metadata, put, rows, run_sql
+from api_client import RAW_FILE, metadata, put, run_sql
 from running_portal import LOOPBACK, answers, free_port, until
-from running_up import environment
-from test_chaos import LEFT_TO_DO, end
 from webhook_receiver import Receiver, receiving
 
 from portal.bundled.data_folder import open_data_folder
@@ -40,8 +38,7 @@ from portal.client.calls import Api
 from portal.config import Config
 from portal.database.schema import migrate
 from portal.events.log import EventType
-from portal.processes.output import log_output
-from portal.processes.supervisor import Children, ChildSpec, RestartPolicy, running_children
+from portal.processes.supervisor import Children, running_children
 from portal.retry import Backoff, retry
 
 INTEGRATORS = 6
@@ -51,11 +48,6 @@ TIMEOUT_S = 30
 PAUSES = Backoff(0.1, 0.5)
 OUTGOING = {"OUTGOING_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
 SUBSCRIBED = [kind.value for kind in EventType if kind is not EventType.RENDITION_ADDED]
-# Lets a killed worker count as dead at once.
-DEAD = """
-UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute';
-UPDATE attempts SET lease_expires_at = now() WHERE outcome IS NULL
-"""
 # Frees the key of a request whose process or database connection was killed.
 LOST = """
 UPDATE idempotency_keys SET began_at = now() - interval '61 s' WHERE status IS NULL AND key = '{}'
@@ -86,11 +78,6 @@ class Run:
     mirror: dict[str, Any] = field(default_factory=dict)
     mirrored: str = ""
 
-    def pid(self, name: str) -> int | None:
-        """Return the process id of a running child, or None."""
-        running = self.children._running()
-        return next((child.pid for child, spec in running if spec.name == name), None)
-
     async def sql(self, statements: str) -> None:
         """Change the database once it is available."""
         work = partial(run_sql, self.database_url, statements)
@@ -102,6 +89,7 @@ class Run:
 async def test_changes_and_events_correspond_whatever_is_killed(
     data: Path,
     short_video: Path,
+    tmp_path: Path,
     rng: Random,
     kills: int,
     changes: int,
@@ -110,7 +98,7 @@ async def test_changes_and_events_correspond_whatever_is_killed(
     monkeypatch.setattr(calls, "BACKOFF", PAUSES)
     monkeypatch.setattr(portal, "POLL_INTERVAL_S", 0.1)
     content = short_video.read_bytes()
-    async with coming_back(data) as run, aiohttp.ClientSession() as session:
+    async with coming_back(data, tmp_path) as run, aiohttp.ClientSession() as session:
         api = Api(session, run.address)
         tasks = [asyncio.create_task(keep_receiving(run, rng))]
         await until(lambda: run.receiver.url, timeout_s=TIMEOUT_S)
@@ -255,13 +243,9 @@ async def kill(run: Run, name: str, rng: Random) -> None:
     if name == "receiver":
         run.receiver_killed.set()
         return
-    await until(lambda: run.pid(name), timeout_s=TIMEOUT_S, interval_s=0.01)
-    pid = run.pid(name)
-    with suppress(psutil.NoSuchProcess):
-        end(psutil.Process(pid), name, at_once=rng.random() < 0.8)
+    await chaos.kill(run.children, name, at_once=rng.random() < 0.8)
     if name == "worker":
-        await until(lambda: run.pid(name) != pid, timeout_s=TIMEOUT_S, interval_s=0.01)
-        await run.sql(DEAD)
+        await run.sql(chaos.DEAD)
 
 
 def is_begun(run: Run, tasks: list[asyncio.Task[None]]) -> bool:
@@ -276,38 +260,25 @@ async def is_over(run: Run, tasks: list[asyncio.Task[None]], changes: int) -> bo
     is_begun(run, tasks)
     await run.sql(DUE)
     done = len(run.titles) + sum(map(len, run.titles.values())) + len(run.deleted)
-    return done == changes and await rows(run.database_url, LEFT_TO_DO) == [(0,)]
+    return done == changes and await chaos.is_settled(run.database_url)
 
 
 @asynccontextmanager
-async def coming_back(data: Path) -> AsyncIterator[Run]:
+async def coming_back(data: Path, tmp_path: Path) -> AsyncIterator[Run]:
     """Run a portal as `portal up` does, with immediate restarts after any number of kills."""
     folder = open_data_folder(data)
     port = free_port()
     address = f"http://{LOOPBACK}:{port}"
     try:
-        async with running_children(policy=RestartPolicy(0.2, 0.5)) as children:
+        async with running_children(policy=chaos.SOON) as children:
             services = await start_embedded(
                 children, folder, host=LOOPBACK, storage_port=free_port(), database=True
             )
-            settings = {"PORT": str(port), "PUBLIC_URL": address, **OUTGOING}
-            environ = environment(**services, **settings)
+            environ = {**services, "PORT": str(port), "PUBLIC_URL": address, **OUTGOING}
             await migrate(Config.from_env(environ))
-            specs = [
-                ChildSpec(
-                    name=command,
-                    argv=(sys.executable, "-m", "portal", command),
-                    environ=environ,
-                    output=log_output(folder.log(command)),
-                )
-                for command in ("web", "worker")
-            ]
-            await children.start(*specs)
-            await until(partial(answers, f"{address}/healthz"), timeout_s=TIMEOUT_S)
-            try:
+            commands = {name: ("-m", "portal", name) for name in ("web", "worker")}
+            async with chaos.restarted(children, environ, tmp_path, **commands):
+                await until(partial(answers, f"{address}/healthz"), timeout_s=TIMEOUT_S)
                 yield Run(children, address, environ["DATABASE_URL"])
-            finally:
-                for spec in specs:
-                    sys.stderr.write(folder.log(spec.name).read_text(errors="replace")[-10_000:])
     finally:
         release_socket_folder(folder)

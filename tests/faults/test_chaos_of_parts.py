@@ -15,14 +15,12 @@ from random import Random
 import psutil
 import pytest
 from api_client import rows, run_sql
+from chaos import SOON, is_settled, restarted
 from passes import make_source
 from running_portal import LivePortal, call, create, until
-from running_up import environment
-from test_chaos import LEFT_TO_DO
 
 from portal.config import Config
-from portal.processes.output import log_output
-from portal.processes.supervisor import Children, ChildSpec, RestartPolicy, running_children
+from portal.processes.supervisor import Children, running_children
 from portal.storage.bucket import open_storage
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.cmaf import inspect_segment
@@ -63,19 +61,11 @@ async def test_shared_film_is_whole_whoever_dies(
 ) -> None:
     film = make_source(tmp_path / "film.mp4", seconds=SECONDS, rate=FPS, size="960x540")
     url = web.environ["DATABASE_URL"]
-    async with running_children(policy=RestartPolicy(0.2, 0.5)) as children:
-        environ = environment(**web.environ)
-        await children.start(
-            *(
-                ChildSpec(
-                    name=f"worker-{number}",
-                    argv=(sys.executable, "-c", EAGER),
-                    environ=environ,
-                    output=log_output(tmp_path / f"worker-{number}.log"),
-                )
-                for number in range(WORKERS)
-            )
-        )
+    commands = {f"worker-{number}": ("-c", EAGER) for number in range(WORKERS)}
+    async with (
+        running_children(policy=SOON) as children,
+        restarted(children, web.environ, tmp_path, **commands),
+    ):
         made_twice = 0
         for number in range(rounds):
             video = await create(web.base_url, film)
@@ -99,10 +89,6 @@ async def kill(children: Children, url: str, rng: Random) -> None:
             each.kill()
         psutil.wait_procs([process, *started], timeout=5)
     await run_sql(url, DEAD.format(f"{socket.gethostname()}:{process.pid}"))
-
-
-async def is_settled(url: str) -> bool:
-    return await rows(url, LEFT_TO_DO) == [(0,)]
 
 
 async def audit(config: Config, video_id: str) -> int:

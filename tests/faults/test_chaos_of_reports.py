@@ -6,77 +6,57 @@ Each viewer plays some parts of a film, and repeats each report until it is ackn
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import aiohttp
 import pytest
 from api_client import rows
+from chaos import SOON, kill, restarted
 from page_rows import READY, make_row
-from running_portal import answers, call, free_port, fresh_database, process, until
+from running_portal import answers, call, free_port, fresh_database, until
 
 from portal.config import Config
 from portal.database.connection import open_database
+from portal.processes.supervisor import running_children
 
 FILM_S = 100
 VIEWERS = 500
 PARTS = 3
 # All parts take less time than the film: more is not believed of a viewer who just began.
 LONGEST_PART_S = 30
-WEBS = 2
+# Commands of the processes by name, in the order in which they are killed.
+PROCESSES = {"web-1": "web", "worker": "worker", "web-2": "web"}
 START_MS = 1_795_728_000_000
 TIMEOUT_S = 60
 LEFT = "SELECT 1 FROM playback_inbox"
 
 
-class Process:
-    """A portal process that is killed and started again."""
-
-    def __init__(self, command: str, environ: dict[str, str]) -> None:
-        self._command = command
-        self._environ = environ
-        self._running = AsyncExitStack()
-        self.url = f"http://127.0.0.1:{environ['PORT']}"
-
-    async def start(self) -> None:
-        self._child = await self._running.enter_async_context(process(self._command, self._environ))
-
-    async def stop(self) -> None:
-        await self._running.aclose()
-
-    async def kill(self) -> None:
-        self._child.kill()
-        await self._child.wait()
-        await self.stop()
-        await self.start()
-
-
-@asynccontextmanager
-async def started(command: str, environ: dict[str, str]) -> AsyncIterator[Process]:
-    portal = Process(command, {**environ, "PORT": str(free_port())})
-    await portal.start()
-    try:
-        yield portal
-    finally:
-        await portal.stop()
-
-
 @pytest.mark.soak
 async def test_figures_equal_what_was_played_whatever_is_killed(
-    services: dict[str, str], rng: Random
+    services: dict[str, str], rng: Random, tmp_path: Path
 ) -> None:
-    async with fresh_database(services) as database, AsyncExitStack() as stack:
+    async with (
+        fresh_database(services) as database,
+        running_children(policy=SOON) as children,
+        AsyncExitStack() as stack,
+    ):
         environ = {**database, "RATE_LIMIT_REPORTS": "0", "TRUSTED_PROXIES": "127.0.0.1"}
         async with open_database(Config.from_env(environ)):
             film = await make_row(1, **READY | {"duration_s": float(FILM_S)})
-        webs = [await stack.enter_async_context(started("web", environ)) for _ in range(WEBS)]
-        worker = await stack.enter_async_context(started("worker", environ))
-        for web in webs:
-            await until(lambda url=web.url: answers(f"{url}/healthz"), timeout_s=TIMEOUT_S)
+        urls = []
+        for name, command in PROCESSES.items():
+            port = str(free_port())
+            started = {name: ("-m", "portal", command)}
+            running = restarted(children, {**environ, "PORT": port}, tmp_path, **started)
+            await stack.enter_async_context(running)
+            if command == "web":
+                urls.append(f"http://127.0.0.1:{port}")
+                await until(partial(answers, f"{urls[-1]}/healthz"), timeout_s=TIMEOUT_S)
         parts = [played_parts(rng) for _ in range(VIEWERS)]
-        urls = [web.url for web in webs]
         # Reports wait for each other a second, so all viewers need connections of their own.
         connector = aiohttp.TCPConnector(limit=VIEWERS)
         async with (
@@ -86,9 +66,9 @@ async def test_figures_equal_what_was_played_whatever_is_killed(
             for number in range(VIEWERS):
                 bodies = reports(str(film.id), number, parts[number])
                 viewers.create_task(watch(session, urls, number, bodies, rng))
-            for victim in (webs[0], worker, webs[1]):
+            for name in PROCESSES:
                 await asyncio.sleep(rng.uniform(0.3, 1.5))
-                await victim.kill()
+                await kill(children, name)
 
         async def is_folded() -> bool:
             return not await rows(environ["DATABASE_URL"], LEFT)

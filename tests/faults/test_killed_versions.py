@@ -10,15 +10,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from api_client import Client, presign, rows, run_sql
+from api_client import Client, presign, run_sql
+from chaos import DEAD, is_settled
 from cut_films import whole_video
 from numbered_film import make_numbered
 from running_portal import SLOWDOWN, make_video, process, until
 from stored_objects import stored
-from test_chaos import LEFT_TO_DO
 
 from portal.config import Config
 from portal.database.connection import server_time
@@ -63,13 +64,8 @@ else:
     setattr(renditions, name, dying(getattr(renditions, name), lambda *_: True))
 main(["worker"])
 """
-# Lets dead workers, and their leases, be noticed at once. Their attempts don't count.
-DEAD = """
-UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute';
-UPDATE attempts SET lease_expires_at = now() WHERE outcome IS NULL;
-UPDATE pass_parts SET lease_expires_at = now() WHERE NOT is_done;
-UPDATE versions SET forgiven_attempts = 100 WHERE status = 'processing'
-"""
+# Attempts of dead workers don't count.
+FORGIVEN = f"{DEAD} UPDATE versions SET forgiven_attempts = 100 WHERE status = 'processing'"
 CUT_STEPS = (
     ("stored", ".m4s"),
     ("stored", f"/{PLAYLIST_NAME}"),
@@ -102,13 +98,8 @@ class Watched:
             video = await Video.get(id=self.id)
             assert (video.version_id != former) == has_published, name
             assert await find_defects(self.id, self.resources.storage) == [], name
-        url = self.environ["DATABASE_URL"]
-
-        async def is_settled() -> bool:
-            return await rows(url, LEFT_TO_DO) == [(0,)]
-
         async with process("worker", self.environ):
-            await until(is_settled, timeout_s=60)
+            await until(partial(is_settled, self.environ["DATABASE_URL"]), timeout_s=60)
         assert await find_defects(self.id, self.resources.storage) == []
         states = await Rendition.filter(version__video_id=self.id).values_list("state", flat=True)
         assert set(states) == {RenditionState.COMPLETE}
@@ -125,7 +116,7 @@ class Watched:
                 worker.kill()
         assert worker.returncode == -signal.SIGKILL
         # The next worker begins with the recovery of this one's job.
-        await run_sql(self.environ["DATABASE_URL"], DEAD)
+        await run_sql(self.environ["DATABASE_URL"], FORGIVEN)
 
     async def named_files(self) -> set[str]:
         """Return the files that the video's ready versions may have, below its folder."""
