@@ -16,8 +16,9 @@ from running_portal import create
 OpenPage = Callable[..., Awaitable[Page]]
 Publish = Callable[..., Awaitable[str]]
 
-# Credentials of the portal's owner.
+# Accounts of a portal's owner and of an editor, with their password.
 OWNER = "ann@example.org"
+EDITOR = "ed@example.org"
 PASSWORD = "four calm green boats"
 # Address that lists the `ready_video`; others may fill the first page of the library.
 READY_SEARCH = "/?q=A+ready+video"
@@ -123,7 +124,8 @@ async def hold_requests(page: Page, address: str | re.Pattern[str]) -> asyncio.E
 async def axe_findings(page: Page, *rules: str) -> list[str]:
     """Return the violations of these rules of axe-core, by default all."""
     axe = install_tools() / "axe-core" / "axe.min.js"
-    await page.evaluate(axe.read_text(encoding="utf-8"))
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(axe.read_text(encoding="utf-8"))
     # Colours between two states may lack contrast.
     await page.evaluate(FINISH_ANIMATIONS)
     options: dict[str, object] = {"resultTypes": ["violations"]}

@@ -8,7 +8,18 @@ from typing import Any
 
 import firefox_bridge
 import pytest
-from chromium import TIMEOUT_MS, OpenPage, Publish, find_or_install, publish_file, run
+from chromium import (
+    EDITOR,
+    OWNER,
+    PASSWORD,
+    TIMEOUT_MS,
+    OpenPage,
+    Publish,
+    find_or_install,
+    publish_file,
+    run,
+)
+from command_line import portal as command
 from player_page import make_film
 from playwright import async_api
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
@@ -94,8 +105,8 @@ async def open_page(
 
     async def open_page(*, width: int = 1280, height: int = 900, **options: Any) -> Page:
         viewport = {"width": width, "height": height}
-        base_url = live_portal.base_url
-        context = await browser.new_context(base_url=base_url, viewport=viewport, **options)
+        options = {"base_url": live_portal.base_url, "viewport": viewport, **options}
+        context = await browser.new_context(**options)
         context.set_default_timeout(TIMEOUT_MS)
         context.on("page", watch)
         contexts.append(context)
@@ -116,6 +127,24 @@ async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
     """New portal without accounts and without a worker."""
     async with fresh_portal(services) as portal:
         yield portal
+
+
+@pytest.fixture(scope="session")
+async def owned_portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """Portal with an owner and an editor, and without a worker."""
+    async with fresh_portal(services) as portal:
+        for address, role in ((OWNER, "owner"), (EDITOR, "editor")):
+            add = ("accounts", "add", address, "--role", role, "--password-stdin")
+            assert (await command(portal.environ, *add, typed=f"{PASSWORD}\n")).code == 0
+        yield portal
+
+
+@pytest.fixture
+async def owner(owned_portal: LivePortal, open_page: OpenPage) -> Page:
+    """Page of a browser in which the owner of `owned_portal` is signed in."""
+    page = await open_page(base_url=owned_portal.base_url)
+    await page.context.request.post("/sign-in", form={"email": OWNER, "password": PASSWORD})
+    return page
 
 
 @pytest.fixture(scope="session")

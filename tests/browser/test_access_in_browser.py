@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 from chromium import (
-    OWNER,
-    PASSWORD,
     OpenPage,
     axe_findings,
     hold_requests,
@@ -14,7 +12,7 @@ from chromium import (
 )
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal
-from upload_page import choose, fill_in, open_video, publish_button
+from upload_page import choose, fill_in, open_upload, open_video, publish_button
 
 # Browsers log refused requests as errors.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of 4(04|10)")]
@@ -28,14 +26,10 @@ def state(page: Page) -> Locator:
 
 
 async def test_private_video_is_made_public_and_private_again_by_keyboard(
-    portal: LivePortal, open_page: OpenPage, short_video: Path
+    owned_portal: LivePortal, owner: Page, open_page: OpenPage, short_video: Path
 ) -> None:
-    owner = await open_page()
     other = await open_page()
-    account = {"email": OWNER, "password": PASSWORD}
-    await owner.context.request.post(f"{portal.base_url}/set-up", form=account)
-    await owner.goto(f"{portal.base_url}/upload")
-    await owner.locator("[data-upload-form][data-ready]").wait_for()
+    await open_upload(owner)
     posts = record_requests(owner, "/api/videos?", method="POST")
     changes = record_requests(owner, "/access", method="P")
     await choose(owner, short_video)
@@ -45,7 +39,7 @@ async def test_private_video_is_made_public_and_private_again_by_keyboard(
     await publish_button(owner).click()
     await open_video(owner, "Ours")
     # The video was never public.
-    assert posts == [f"{portal.base_url}/api/videos?visibility=private"]
+    assert posts == [f"{owned_portal.base_url}/api/videos?visibility=private"]
     assert changes == []
     await expect(owner.locator(".summary__title")).to_have_text("Ours Private")
     address = owner.url

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from chromium import OWNER, PASSWORD, OpenPage, publish_file
+from chromium import EDITOR, OWNER, PASSWORD, OpenPage, publish_file, suits_everyone
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, answers, free_port, fresh_portal, until
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
 
-EDITOR = "ed@example.org"
+
+# It must fit the header of all widths.
+LONG_ADDRESS = f"{'long.' * 9}a@a.example"
 
 
 def navigation(page: Page) -> Locator:
@@ -25,19 +27,25 @@ def navigation(page: Page) -> Locator:
 async def test_owner_closes_the_portal_and_invites_an_editor(
     portal: LivePortal, open_page: OpenPage, short_video: Path
 ) -> None:
+    """Every page of accounts is accessible on the way."""
+    still = {"base_url": portal.base_url, "reduced_motion": "reduce"}
+    page = await open_page(**still)
+    for path in ("/", "/videos"):
+        await page.goto(path)
+        await suits_everyone(page, f"empty-{path[1:]}")
     video_id = await publish_file(portal.base_url, short_video, "Ann's film")
     video = f"{portal.base_url}/videos/{video_id}"
-    page = await open_page()
 
     # Open: everything is offered to everyone, and a quiet line says so.
     await page.goto(video)
     await expect(page.get_by_role("link", name="Edit")).to_be_visible()
     await expect(navigation(page).get_by_role("link")).to_have_text(["Library", "Upload", "API"])
     await page.get_by_role("link", name="Set up accounts").click()
-    await page.get_by_label("Email address").fill(OWNER)
+    await suits_everyone(page, "set-up")
+    await page.get_by_label("Email address").fill(LONG_ADDRESS)
     await page.get_by_role("textbox", name="Password").fill(PASSWORD)
     await page.get_by_role("button", name="Create account").click()
-    account = navigation(page).get_by_role("link", name=f"Account of {OWNER}")
+    account = navigation(page).get_by_role("link", name=f"Account of {LONG_ADDRESS}")
     await expect(account).to_be_visible()
 
     # Signed out: watching stays, changing goes.
@@ -48,7 +56,8 @@ async def test_owner_closes_the_portal_and_invites_an_editor(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Ann's film")
     await expect(page.get_by_role("link", name="Edit")).to_have_count(0)
     await navigation(page).get_by_role("link", name="Sign in").click()
-    await page.get_by_label("Email address").fill(OWNER)
+    await suits_everyone(page, "sign-in")
+    await page.get_by_label("Email address").fill(LONG_ADDRESS)
     await page.get_by_role("textbox", name="Password").fill(PASSWORD)
     await page.locator("main").get_by_role("button", name="Sign in").click()
     await expect(account).to_be_visible()
@@ -82,13 +91,18 @@ async def test_owner_closes_the_portal_and_invites_an_editor(
     await account.click()
     await expect(page.get_by_text("Never used")).to_be_visible()
     assert token not in await page.content()
+    for path in ("account", "people", "audit", "webhooks"):
+        await page.goto(f"/{path}")
+        await suits_everyone(page, path)
 
     # An invitation, accepted elsewhere.
     await page.get_by_role("link", name="People").click()
     await page.get_by_role("button", name="Create invitation").click()
     link = await page.get_by_label("One-time link", exact=True).input_value()
-    editor = await open_page()
+    await suits_everyone(page, "people-link")
+    editor = await open_page(**still)
     await editor.goto(link)
+    await suits_everyone(editor, "welcome")
     await expect(editor.get_by_text("Editor: publishes")).to_be_visible()
     await editor.get_by_label("Email address").fill(EDITOR)
     await editor.get_by_role("textbox", name="Password").fill(PASSWORD)

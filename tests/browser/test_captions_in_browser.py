@@ -27,15 +27,10 @@ Noon & night.
 STATE = "[data-editor-state]"
 
 
-@pytest.fixture
-async def video(publish: Publish, short_video: Path) -> str:
-    """The id of a ready video."""
-    return await publish(short_video, "A day", until="ready")
-
-
-async def test_captions_are_uploaded_edited_and_watched(
-    page: Page, video: str, tmp_path: Path
+async def test_captions_and_chapters_are_uploaded_edited_and_watched(
+    page: Page, publish: Publish, short_video: Path, tmp_path: Path
 ) -> None:
+    video = await publish(short_video, "A day", until="ready")
     viewer = await page.context.new_page()
     await viewer.goto(f"/videos/{video}")
     await play_past(viewer, 0.1)
@@ -86,10 +81,35 @@ async def test_captions_are_uploaded_edited_and_watched(
     await expect(cues.first).to_have_attribute("aria-current", "true")
     await viewer.get_by_label("Search in the transcript").fill("NIGHT")
     await expect(transcript.get_by_role("status")).to_have_text("1 place")
-    await suits_everyone(viewer, "transcript")
     await read(viewer, "video.pause()")
     await transcript.get_by_role("link", name="Noon & night.").press("Enter")
     await wait_for(viewer, "video.currentTime >= 2")
+
+    # Chromium may keep the first byte alone of a segment whose page is left while it comes.
+    await page.goto(f"/videos/{video}/edit", wait_until="networkidle")
+    await page.get_by_role("link", name="Add chapters").click()
+    await page.wait_for_load_state("networkidle")
+    await expect(page.get_by_text("No chapters yet.")).to_be_visible()
+    for at_s, title in ((0, "Dawn"), (1, "Noon & after")):
+        await read(page, f"video.currentTime = {at_s}")
+        await wait_for(page, "!video.seeking")
+        await page.get_by_role("button", name="Add").press("Enter")
+        await page.keyboard.type(title)
+    await suits_everyone(page, "chapter editor")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(STATE)).to_have_text("2 chapters · saved")
+    await viewer.reload()
+    chapters = viewer.get_by_role("navigation", name="Chapters").get_by_role("link")
+    await expect(chapters).to_have_text(["0:00 Dawn", "0:01 Noon & after"])
+    await wait_for(viewer, "video.readyState >= 2")
+    bar = "document.querySelector('media-time-range')"
+    await wait_for(viewer, f"{bar}.mediaChaptersCues?.[0]?.text === 'Dawn'", timeout_s=20)
+    await viewer.get_by_text("Transcript", exact=True).click()
+    rows = viewer.locator("[data-transcript-list] > li")
+    await expect(rows).to_contain_text(["Dawn", "Good morning", "Noon & after", "Noon & night"])
+    await suits_everyone(viewer, "transcript with chapters")
+    await chapters.last.press("Enter")
+    await wait_for(viewer, "video.currentTime >= 1")
 
 
 @pytest.mark.slow
@@ -130,7 +150,9 @@ async def test_captions_are_generated_while_the_page_is_open(
         await expect(viewer.get_by_role("link", name=spoken_text)).to_be_visible()
 
 
-async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) -> None:
+async def test_cues_are_edited_by_keyboard_and_undone(page: Page, ready_video: str) -> None:
+    """Without a browser, `cues.test.mjs` tests what each of these does to the cues."""
+    video = ready_video
     await page.goto(f"/videos/{video}/edit")
     await page.locator("summary", has_text="Add captions").click()
     form = page.get_by_role("form", name="New captions")
@@ -163,10 +185,6 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await page.get_by_role("button", name="Save").click()
     trouble = page.locator("[data-message]")
     await expect(trouble).to_have_text("Cue 1: End time must be after start time.")
-    await page.get_by_label("cue 1: ends at").fill("0:03")
-    await page.keyboard.press("Tab")
-    await expect(page.get_by_text("Overlaps cue 1.")).to_be_visible()
-    await page.keyboard.press("Control+z")
     await page.keyboard.press("Control+z")
     await expect(trouble).to_be_empty()
     await page.get_by_label("cue 2: ends at").fill("9:00:00")
@@ -179,17 +197,10 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     shift = page.get_by_role("button", name="Shift all cues")
     await shift.click()
     await expect(trouble).to_contain_text("Enter a number of seconds")
-    seconds = page.get_by_label("Seconds", exact=True)
-    await seconds.fill("-0.25")
+    await page.get_by_label("Seconds", exact=True).fill("-5")
     await shift.click()
-    assert (await times_of(page))[0][0] == "0:01.000"
-    await seconds.fill("-5")
-    await shift.click()
-    await expect(trouble).to_contain_text("Shifted by -1 s only: the first cue")
+    await expect(trouble).to_contain_text("Shifted by -1.25 s only: the first cue")
     await page.keyboard.press("Control+z")
-    await page.get_by_label("Find").fill("nothing")
-    await page.get_by_role("button", name="Replace all").click()
-    await expect(trouble).to_have_text("No matches for “nothing”.")
     await page.get_by_label("Find").fill("GUTEN")
     await page.get_by_label("Replace with").fill("Schönen")
     await page.get_by_role("button", name="Replace all").click()
@@ -198,7 +209,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     # A click on a cue's text seeks to it, and a new cue is added after it.
     await read(page, "video.currentTime = 0")
     await page.get_by_label("cue 1: text").click()
-    await wait_for(page, "video.currentTime === 1", timeout_s=10)
+    await wait_for(page, "video.currentTime === 1.25", timeout_s=10)
     end = (await times_of(page))[0][1]
     await page.get_by_role("button", name="Add").click()
     assert (await times_of(page))[1][0] == end
@@ -216,16 +227,16 @@ async def save_cue(editor: Page, number: int, text: str, *, state: str) -> None:
     await expect(editor.locator(STATE)).to_have_text(state)
 
 
-async def test_changes_of_two_editors_are_merged_or_reported(page: Page, video: str) -> None:
+async def test_changes_of_two_editors_are_merged_or_reported(page: Page, ready_video: str) -> None:
     answer = await page.request.post(
-        f"/api/videos/{video}/captions?language=en",
+        f"/api/videos/{ready_video}/captions?language=fr",
         data=SRT,
         headers={"Content-Type": "application/x-subrip"},
     )
     assert answer.status == 201
     other = await page.context.new_page()
     for each in (page, other):
-        await each.goto(f"/videos/{video}/captions/en/edit")
+        await each.goto(f"/videos/{ready_video}/captions/fr/edit")
         await expect(each.get_by_label("cue 2: text")).to_have_value("Noon & night.")
     await save_cue(other, 1, "Theirs.", state="2 cues · saved")
     await save_cue(page, 2, "Mine.", state="2 cues · saved")
@@ -250,36 +261,6 @@ async def test_changes_of_two_editors_are_merged_or_reported(page: Page, video: 
     first_text, second_text, third_text = await texts_of(page)
     assert (first_text, second_text) == ("Theirs.", "New.")
     assert sorted(third_text) == sorted("Mine.!")
-
-
-async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video: str) -> None:
-    # Chromium may keep the first byte alone of a segment whose page is left while it comes.
-    await page.goto(f"/videos/{video}/edit", wait_until="networkidle")
-    await page.get_by_role("link", name="Add chapters").click()
-    await page.wait_for_load_state("networkidle")
-    await expect(page.get_by_text("No chapters yet.")).to_be_visible()
-    for at_s, title in ((0, "Dawn"), (1, "Noon & after")):
-        await read(page, f"video.currentTime = {at_s}")
-        await wait_for(page, "!video.seeking")
-        await page.get_by_role("button", name="Add").press("Enter")
-        await page.keyboard.type(title)
-    await suits_everyone(page, "chapter editor")
-    await page.keyboard.press("Control+s")
-    await expect(page.locator(STATE)).to_have_text("2 chapters · saved")
-    upload = {"data": SRT, "headers": {"Content-Type": "application/x-subrip"}}
-    await page.request.post(f"/api/videos/{video}/captions?language=en", **upload)
-    await page.goto(f"/videos/{video}")
-    chapters = page.get_by_role("navigation", name="Chapters").get_by_role("link")
-    await expect(chapters).to_have_text(["0:00 Dawn", "0:01 Noon & after"])
-    await wait_for(page, "video.readyState >= 2")
-    bar = "document.querySelector('media-time-range')"
-    await wait_for(page, f"{bar}.mediaChaptersCues?.[0]?.text === 'Dawn'", timeout_s=20)
-    await page.get_by_text("Transcript", exact=True).click()
-    rows = page.locator("[data-transcript-list] > li")
-    await expect(rows).to_contain_text(["Dawn", "Good mroning", "Noon & after", "Noon & night"])
-    await suits_everyone(page, "chapters")
-    await chapters.last.press("Enter")
-    await wait_for(page, "video.currentTime >= 1")
 
 
 CUES_BY_HLS = """async (address) => {
@@ -361,16 +342,16 @@ async def test_other_players_find_captions_to_the_millisecond(
 
 
 @pytest.mark.slow
-async def test_ten_thousand_cues_are_edited_without_a_pause(page: Page, video: str) -> None:
+async def test_ten_thousand_cues_are_edited_without_a_pause(page: Page, ready_video: str) -> None:
     times = [f"{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}" for at in range(10_000)]
     cues = (f"{time}.000 --> {time}.900\nText at {time}.\n" for time in times)
     answer = await page.request.put(
-        f"/api/videos/{video}/captions/en",
+        f"/api/videos/{ready_video}/captions/pl",
         data="WEBVTT\n\n" + "\n".join(cues),
         headers={"Content-Type": "text/vtt"},
     )
     assert answer.status == 201
-    await page.goto(f"/videos/{video}/captions/en/edit")
+    await page.goto(f"/videos/{ready_video}/captions/pl/edit")
     await expect(page.locator(STATE)).to_have_text("10,000 cues · saved")
     assert await page.locator("[data-index]").count() < 60
     await page.locator("[data-cues]").evaluate("box => { box.scrollTop = box.scrollHeight / 2; }")

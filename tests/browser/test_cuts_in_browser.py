@@ -1,15 +1,12 @@
 """The page on which editors cut a video."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium import Publish, suits_everyone
-from front_end import install_tools, run_node
 from player_page import make_film, open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
-from running_portal import run_ffmpeg
 
 # Browsers log refused requests as errors.
 pytestmark = pytest.mark.complaint("status of (412|422|503)|ERR_FAILED")
@@ -19,11 +16,6 @@ NAME_ANOTHER_FILM = """() => {
     const draft = JSON.parse(localStorage.getItem(key));
     localStorage.setItem(key, JSON.stringify({ ...draft, film: "another" }));
 }"""
-
-
-def test_removed_parts_without_a_browser() -> None:
-    install_tools()
-    run_node("--test", str(Path(__file__).with_name("cut_parts.test.mjs")))
 
 
 @pytest.fixture(scope="session")
@@ -172,41 +164,6 @@ async def drag(page: Page, selector: str, start: float, end: float) -> None:
     await page.mouse.down()
     await page.mouse.move(box["x"] + box["width"] * end, at_y, steps=5)
     await page.mouse.up()
-
-
-@pytest.mark.slow
-async def test_longer_sound_is_no_removed_part_and_the_end_has_a_picture(
-    page: Page, publish: Publish, tmp_path: Path
-) -> None:
-    # Key frames every second, so that picture and sound are copied.
-    sources = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4"]
-    sources += ["-f", "lavfi", "-i", "sine=d=4.059"]
-    codecs = ["-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac"]
-    film = run_ffmpeg(tmp_path / "film.mp4", *sources, *codecs)
-    video_id = await publish(film, "Longer sound", until="ready")
-    await open_player(page, f"/videos/{video_id}/cuts")
-    lengths = page.locator("[data-lengths]")
-    await expect(lengths).to_contain_text("nothing removed")
-    for at_s, key in ((1.02, "i"), (1.98, "o")):
-        await mark(page, at_s, key)
-    await page.keyboard.press("x")
-    await page.keyboard.press("Control+s")
-    await expect(page.locator("#cuts-state")).to_contain_text("Viewers get the cut video (0:03).")
-    await page.reload()
-    await expect(lengths).to_contain_text("0:01.000 removed")
-    await expect(page.locator("[data-list] li")).to_have_count(1)
-    await expect(page.get_by_role("button", name="Save cuts")).to_be_disabled()
-    # hls.js may never end a seek to the end that begins before all of the film is loaded.
-    await wait_for(page, "video.buffered.length && video.buffered.end(0) > 4.05")
-    await page.locator("media-controller").focus()
-    await page.keyboard.press("End")
-    await wait_for(page, "!video.seeking && Math.abs(video.currentTime - 3.98) < 0.01")
-    # A preview without the end stops at the last kept frame.
-    await mark(page, 3.02, "i")
-    await page.keyboard.press("x")
-    await read(page, "void (video.currentTime = 2.02)")
-    await page.keyboard.press("p")
-    await wait_for(page, "video.paused && Math.abs(video.currentTime - 2.98) < 0.01")
 
 
 @pytest.mark.slow

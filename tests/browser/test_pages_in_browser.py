@@ -8,6 +8,8 @@ from time import monotonic
 
 import pytest
 from chromium import (
+    OWNER,
+    PASSWORD,
     SMALL_TARGETS,
     TRANSCODE_TIMEOUT_MS,
     OpenPage,
@@ -52,7 +54,6 @@ FOCUSED = """() => {
     return { mark: element.dataset.mark ?? element.tagName, is_shown: parts.some(isOutlined),
              html: element.outerHTML.slice(0, 200) };
 }"""
-OWNER = {"email": "ann@example.org", "password": "four calm green boats"}
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -182,28 +183,6 @@ async def test_every_page_is_accessible_at_all_widths(
         await suits_everyone(page, name)
 
 
-async def test_every_page_of_a_closed_portal_is_accessible(
-    portal: LivePortal, open_page: OpenPage
-) -> None:
-    page = await open_page(reduced_motion="reduce")
-    await page.goto(f"{portal.base_url}/set-up")
-    await suits_everyone(page, "set-up")
-    await page.get_by_role("textbox", name="Email address").fill(f"{'long.' * 9}a@a.example")
-    await page.get_by_role("textbox", name="Password").fill(OWNER["password"])
-    await page.locator("main button[type=submit]").click()
-    for path in ("", "videos", "account", "people", "audit", "webhooks"):
-        await page.goto(f"{portal.base_url}/{path}")
-        await suits_everyone(page, path or "empty")
-    await page.goto(f"{portal.base_url}/people")
-    await page.get_by_role("button", name="Create invitation").click()
-    link = await page.get_by_label("One-time link", exact=True).input_value()
-    await suits_everyone(page, "people-link")
-    stranger = await open_page(reduced_motion="reduce")
-    for name, address in (("welcome", link), ("sign-in", f"{portal.base_url}/upload")):
-        await stranger.goto(address)
-        await suits_everyone(stranger, name)
-
-
 @pytest.mark.parametrize("name", ["library", "ready"])
 @pytest.mark.slow
 async def test_all_controls_are_reached_by_keyboard_and_show_the_focus(
@@ -231,18 +210,19 @@ async def test_all_controls_are_reached_by_keyboard_and_show_the_focus(
 
 
 @pytest.mark.slow
-async def test_controls_are_large_enough_for_touch(portal: LivePortal, open_page: OpenPage) -> None:
-    page = await open_page(width=360, height=800, has_touch=True, is_mobile=True)
-    rows = Rows(portal.environ["DATABASE_URL"])
+async def test_controls_are_large_enough_for_touch(
+    owned_portal: LivePortal, open_page: OpenPage
+) -> None:
+    base_url = owned_portal.base_url
+    page = await open_page(width=360, height=800, has_touch=True, is_mobile=True, base_url=base_url)
+    rows = Rows(owned_portal.environ["DATABASE_URL"])
     video = await rows.add(1, "A video")
     for video_id in (video, None):
         await rows.run(ADD_DAYS, video_id, 28)
     await rows.run(ADD_PERIOD, video)
-    for path in ("/set-up", "/sign-in"):
-        await page.request.post(f"{portal.base_url}{path}", form=OWNER)
-    begun = f"{portal.base_url}/videos/{video}/position"
-    own_page = {"Origin": portal.base_url}
-    await page.request.post(begun, form={"position": "9"}, headers=own_page)
+    await page.request.post("/sign-in", form={"email": OWNER, "password": PASSWORD})
+    begun = f"/videos/{video}/position"
+    await page.request.post(begun, form={"position": "9"}, headers={"Origin": base_url})
     pages = ("", "/edit", "/statistics", "/chapters/edit", "/cuts", "/downloads", "/delete")
     of_the_video = [f"/videos/{video}{path}" for path in pages]
     for path in [
@@ -255,7 +235,7 @@ async def test_controls_are_large_enough_for_touch(portal: LivePortal, open_page
         "/webhooks",
         *of_the_video,
     ]:
-        await page.goto(portal.base_url + path)
+        await page.goto(path)
         if path == "/":
             await expect(page.get_by_role("button", name="from Continue watching")).to_be_visible()
         assert await page.evaluate(SMALL_TARGETS) == [], path

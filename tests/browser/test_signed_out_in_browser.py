@@ -4,34 +4,35 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from chromium import OWNER, PASSWORD, axe_findings
-from command_line import portal as command
+from chromium import EDITOR, OWNER, PASSWORD, axe_findings
 from library_rows import Rows
 from playwright.async_api import Locator, Page, Request, Route, expect
 from running_portal import LivePortal
-from upload_page import choose, details, fill_in, is_uploaded, padded, press_publish, slow_down
+from upload_page import (
+    choose,
+    details,
+    fill_in,
+    is_uploaded,
+    open_upload,
+    padded,
+    press_publish,
+    slow_down,
+)
 
 # Browsers log refused requests as errors.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (401|404|409|422)")]
 
-EDITOR = "ed@example.org"
 MIB = 2**20
-
-
-@pytest.fixture
-async def owner(portal: LivePortal, page: Page) -> Page:
-    """The upload page in a browser in which the portal's owner is signed in."""
-    form = {"email": OWNER, "password": PASSWORD}
-    await page.context.request.post(f"{portal.base_url}/set-up", form=form)
-    add = ("accounts", "add", EDITOR, "--role", "editor", "--password-stdin")
-    assert (await command(portal.environ, *add, typed=f"{PASSWORD}\n")).code == 0
-    await page.goto(f"{portal.base_url}/upload")
-    await page.locator("[data-upload-form][data-ready]").wait_for()
-    return page
 
 
 def dialog_of(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Sign in again")
+
+
+async def sign_out(page: Page) -> None:
+    """End the session without the page."""
+    headers = {"Origin": str(await page.evaluate("location.origin"))}
+    assert (await page.context.request.post("/sign-out", headers=headers)).ok
 
 
 async def sign_in(page: Page, email: str) -> None:
@@ -43,8 +44,9 @@ async def sign_in(page: Page, email: str) -> None:
 
 
 async def test_upload_in_parts_continues_only_for_its_own_account(
-    owner: Page, portal: LivePortal, short_video: Path, tmp_path: Path
+    owner: Page, short_video: Path, tmp_path: Path
 ) -> None:
+    await open_upload(owner)
     big_file = padded(short_video, tmp_path / "big.mp4", 40 * MIB)  # three parts
     signed: list[str] = []
     put: list[str] = []
@@ -57,9 +59,7 @@ async def test_upload_in_parts_continues_only_for_its_own_account(
         async with turn:
             if len(signed) == 2:
                 await has_typed.wait()
-                headers = {"Origin": portal.base_url}
-                request = owner.context.request
-                assert (await request.post(f"{portal.base_url}/sign-out", headers=headers)).ok
+                await sign_out(owner)
             signed.append(route.request.url)
             if len(signed) > 2:
                 await route.continue_()
@@ -105,18 +105,16 @@ async def test_upload_in_parts_continues_only_for_its_own_account(
 
 
 async def test_pressed_button_counts_after_signing_in_again(
-    owner: Page, portal: LivePortal
+    owner: Page, owned_portal: LivePortal
 ) -> None:
-    await Rows(portal.environ["DATABASE_URL"]).add(101, "A film")
-    await owner.goto(f"{portal.base_url}/videos?whose=all")
+    await Rows(owned_portal.environ["DATABASE_URL"]).add(101, "A film")
+    await owner.goto("/videos?whose=all")
     await owner.get_by_role("checkbox", name="Select A film").check()
     bar = owner.get_by_role("group", name="Change the selected videos")
     await expect(bar.get_by_role("status")).to_have_text("1 selected")
     await bar.locator("summary", has_text="Tags").click()
     await bar.get_by_label("Tags").fill("harvest")
-    headers = {"Origin": portal.base_url}
-    request = owner.context.request
-    assert (await request.post(f"{portal.base_url}/sign-out", headers=headers)).ok
+    await sign_out(owner)
     await bar.get_by_role("button", name="Add tags").click()
     await sign_in(owner, OWNER)
     await expect(owner.locator(".toast__message")).to_have_text("Tags added to 1 video.")

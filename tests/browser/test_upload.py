@@ -14,7 +14,6 @@ from chromium import (
     record_requests,
     suits_everyone,
 )
-from front_end import install_tools, run_node
 from playwright.async_api import Page, Route, expect
 from running_portal import run_ffmpeg
 from upload_page import (
@@ -251,9 +250,3 @@ async def test_details_that_change_after_a_lost_response_are_saved(
     await details(page).get_by_label("Title").fill("After")
     await press_publish(page, title="After")
     await open_video(page, "After")
-
-
-@pytest.mark.parametrize("name", ["upload_state", "upload_transfer"])
-def test_upload_scripts_without_a_browser(name: str) -> None:
-    install_tools()
-    run_node("--test", str(Path(__file__).with_name(f"{name}.test.mjs")))
