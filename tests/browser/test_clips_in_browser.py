@@ -1,17 +1,13 @@
 """Clips: a part of a video on its page and in a frame, and the panel that makes them."""
 
-import asyncio
 import json
 import re
-from pathlib import Path
 
-import aiohttp
-import av
 import pytest
 from chromium import play_past, suits_everyone
 from player_page import open_player, read, wait_for
 from playwright.async_api import Page, expect
-from running_portal import LivePortal, run_ffmpeg
+from running_portal import LivePortal, call
 
 START_S = 22.4
 END_S = 23.4
@@ -40,15 +36,14 @@ PLAY = """async () => {
 PROGRESS = "document.querySelector('media-time-range').range.valueAsNumber"
 
 
-@pytest.mark.parametrize("kind", ["videos", pytest.param("embed", marks=pytest.mark.slow)])
-async def test_a_clip_plays_exactly_its_part(page: Page, film: str, kind: str) -> None:
+async def test_a_clip_plays_exactly_its_part(page: Page, film: str) -> None:
     positions = json.dumps({film: [9, 1]})
     settings = json.dumps({"captions": "en"})
     await page.add_init_script(
         f"localStorage['portal.positions'] ??= '{positions}';"
         f"localStorage['portal.player'] ??= '{settings}';"
     )
-    await open_player(page, f"/{kind}/{film}?start={START_S}s&end={END_S}")
+    await open_player(page, f"/videos/{film}?start={START_S}s&end={END_S}")
     await wait_for(page, f"video.currentTime === {START_S} && {PROGRESS} === 0")
     display = page.locator("media-time-display").locator("visible=true")
     await expect(display).to_have_text("0:22 / 0:23")
@@ -155,50 +150,12 @@ async def test_a_clip_is_made_played_and_copied_by_keyboard(page: Page, film: st
     await suits_everyone(page, "clip")
 
 
-async def master_of(live_portal: LivePortal, video_id: str) -> str:
-    """Return the address of the master playlist of the film's part from 9.5 to 14.5 s."""
-    async with (
-        aiohttp.ClientSession() as http,
-        http.get(f"{live_portal.base_url}/api/videos/{video_id}") as response,
-    ):
-        return f"{(await response.json())['playbackUrl']}?start=9.5&end=14.5"
-
-
-@pytest.mark.slow
-async def test_other_players_play_the_segments_around_a_clip(
-    live_portal: LivePortal, film: str, tmp_path: Path
-) -> None:
-    master = await master_of(live_portal, film)
-    spans = await asyncio.to_thread(spans_s, master)
-    # Sound and pictures are those of the segments from 8 to 16 s.
-    assert len(spans) >= 3
-    for first_s, last_s in spans.values():
-        assert (first_s, last_s) == (pytest.approx(8, abs=0.15), pytest.approx(16, abs=0.15))
-    copy = ("-i", master, "-map", "0:v:0", "-map", "0:a:0", "-c", "copy")
-    clip = await asyncio.to_thread(run_ffmpeg, tmp_path / "clip.mkv", *copy)
-    for first_s, last_s in spans_s(str(clip)).values():
-        assert (first_s, last_s) == (pytest.approx(0, abs=0.15), pytest.approx(8, abs=0.15))
-
-
-def spans_s(address: str) -> dict[int, tuple[float, float]]:
-    """Return the first and the last time of each stream of pictures and sound."""
-    spans: dict[int, tuple[float, float]] = {}
-    with av.open(address) as container:
-        streams = [s for s in container.streams if s.type in ("video", "audio")]
-        for packet in container.demux(streams):
-            if packet.pts is None:
-                continue
-            at_s = float(packet.pts * packet.time_base)
-            first_s, last_s = spans.get(packet.stream_index, (at_s, at_s))
-            spans[packet.stream_index] = (min(first_s, at_s), max(last_s, at_s))
-    return spans
-
-
 @pytest.mark.slow
 async def test_hls_js_of_another_site_starts_exactly(
     page: Page, live_portal: LivePortal, film: str
 ) -> None:
-    master = await master_of(live_portal, film)
+    record = await call("GET", f"{live_portal.base_url}/api/videos/{film}")
+    master = f"{record['playbackUrl']}?start=9.5&end=14.5"
     # Runs before the page's scripts.
     await page.add_init_script(
         "document.addEventListener('readystatechange', () => "

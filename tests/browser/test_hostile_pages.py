@@ -4,6 +4,7 @@ A text that became markup would cause a dialog, a violation of the content secur
 error, a request to another host, or foreign elements in the page.
 """
 
+import asyncio
 import json
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -21,6 +22,8 @@ from portal.text import shown
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (404|405)")]
 
 MAX_TITLE = 200
+# Pages that are opened at the same time.
+TABS = 3
 # Titles that contain all hostile texts.
 TITLES = (
     "".join(MARKUP[:6]),
@@ -105,6 +108,18 @@ def watch(page: Page, hosts: set[str]) -> list[str]:
     return incidents
 
 
+async def look_at(page: Page, base_url: str, paths: list[str]) -> None:
+    """Open the addresses one after the other, and check that no text became markup."""
+    for path in paths:
+        await page.goto(base_url + path, wait_until="load")
+        state = await page.evaluate(LOOK)
+        assert state["origin"] == base_url, path
+        if not path.startswith(("/api/videos", "/oembed")):
+            # The browser shows JSON in its own viewer.
+            assert state["injected"] == 0, path
+        assert state["excess"] <= 0, path
+
+
 async def test_typed_text_never_becomes_markup(
     portal: LivePortal, open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -124,17 +139,15 @@ async def test_typed_text_never_becomes_markup(
     await rows.run(CAPTIONS, ready, "".join(MARKUP), f"WEBVTT\n\n{CUES}")
     chapters = [{"start_s": float(start_s), "title": text} for start_s, text in enumerate(MARKUP)]
     await rows.run(CHAPTERS, ready, json.dumps(chapters))
-    page = await open_page()
     storage = portal.environ["S3_ENDPOINT_URL"]
-    incidents = watch(page, {urlsplit(address).netloc for address in (base_url, storage)})
-    for path in addresses(base_url, [ready, failed, waiting[0]], waiting):
-        await page.goto(base_url + path, wait_until="load")
-        state = await page.evaluate(LOOK)
-        assert state["origin"] == base_url, path
-        if not path.startswith(("/api/videos", "/oembed")):
-            # The browser shows JSON in its own viewer.
-            assert state["injected"] == 0, path
-        assert state["excess"] <= 0, path
+    hosts = {urlsplit(address).netloc for address in (base_url, storage)}
+    paths = addresses(base_url, [ready, failed, waiting[0]], waiting)
+    pages = [await open_page() for _ in range(TABS)]
+    incidents = [watch(page, hosts) for page in pages]
+    await asyncio.gather(
+        *(look_at(page, base_url, paths[tab::TABS]) for tab, page in enumerate(pages))
+    )
+    page = pages[0]
     await page.goto(f"{base_url}/videos/{ready}")
     await page.get_by_text("Transcript", exact=True).click()
     await expect(page.locator("[data-transcript-list] a")).to_have_count(len(MARKUP))
@@ -154,4 +167,4 @@ async def test_typed_text_never_becomes_markup(
     await page.get_by_role("button", name="Save changes").click()
     await expect(page.locator("#details").get_by_text("Saved.")).to_be_visible()
     assert (await read(base_url, waiting[4]))["title"] == TITLES[4]
-    assert incidents == []
+    assert incidents == [[]] * TABS

@@ -49,12 +49,20 @@ async def player(page: Page, film: str) -> Page:
     return page
 
 
-async def test_poster_is_shown_before_playback_and_little_is_fetched(player: Page) -> None:
+async def test_poster_and_length_are_shown_before_playback_and_little_is_fetched(
+    player: Page,
+) -> None:
     assert re.search(r"/poster\.jpg\?v=\d+-0$", await read(player, "video.poster"))
     assert await read(player, "video.currentTime") == 0
     await wait_for(player, "video.buffered.length && video.buffered.end(0) >= 4")
     # Half of the film are three segments, whose sound ends up to a tenth of a second later.
     assert await read(player, "video.buffered.end(0)") <= FILM_S / 2 + 0.1
+    # The page rounds 24.6 s to 0:25; media-chrome alone would show 0:24.
+    display = player.locator("media-time-display")
+    await read(player, "void (video.dataset.duration = 24.6, video.currentTime = 2)")
+    await expect(display).to_have_text("0:02 / 0:25")
+    await read(player, "void (video.currentTime = video.duration)")
+    await expect(display).to_have_text("0:25 / 0:25")
 
 
 async def choose(page: Page, menu: str, item: str) -> None:
@@ -369,15 +377,6 @@ async def test_repeated_taps_at_a_side_add_up_and_others_toggle_the_controls(
     await expect(controller).to_have_attribute("userinactive", "")
     await page.evaluate(TAP, [1, 0.5])
     await expect(controller).not_to_have_attribute("userinactive", "")
-
-
-async def test_player_shows_the_same_length_as_the_page(player: Page) -> None:
-    """The page rounds 24.6 s to 0:25; media-chrome alone would show 0:24."""
-    display = player.locator("media-time-display")
-    await read(player, "void (video.dataset.duration = 24.6, video.currentTime = 2)")
-    await expect(display).to_have_text("0:02 / 0:25")
-    await read(player, "void (video.currentTime = video.duration)")
-    await expect(display).to_have_text("0:25 / 0:25")
 
 
 async def test_plays_in_a_frame_of_another_site_without_storage(

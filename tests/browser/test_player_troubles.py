@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import TRANSCODE_TIMEOUT_MS, Publish, hold_requests, play_past
+from chromium import TRANSCODE_TIMEOUT_MS, hold_requests, play_past
 from passes import make_source
 from player_page import open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
-from running_portal import LivePortal, call, create, process, run_ffmpeg, until
+from running_portal import LivePortal, create, process
 
 # Browsers report each address that failed.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("Failed to load resource")]
@@ -32,8 +32,6 @@ INTERRUPTIONS = """() => {
         });
     }
 }"""
-DURATION_S = 24
-MAX_GAP_S = 0.05
 
 
 async def test_wait_for_the_stream_is_shown_until_it_continues(page: Page, film: str) -> None:
@@ -171,44 +169,3 @@ async def test_added_qualities_are_adopted_during_playback(
     assert await page.evaluate("window.interruptions") == []
     await read(page, "void (video.videoRenditions.selectedIndex = 0)")
     await wait_for(page, "Math.abs(video.videoHeight - 240) <= 4")
-
-
-@pytest.mark.soak
-async def test_copied_and_encoded_renditions_switch_anywhere_without_a_gap(
-    page: Page, publish: Publish, live_portal: LivePortal, tmp_path: Path
-) -> None:
-    picture = f"testsrc2=size=854x480:rate=30:duration={DURATION_S}"
-    source = run_ffmpeg(
-        tmp_path / "source.mp4",
-        *("-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={DURATION_S}"),
-        *("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-pix_fmt", "yuv420p"),
-        *("-g", "999", "-force_key_frames", "0,1,3.9,7,9.5,10,11,18", "-c:a", "aac"),
-        *("-video_track_timescale", "90000"),
-    )
-    video_id = await publish(source, "Copied", until="ready")
-
-    async def is_whole() -> bool:
-        transcode = await call("GET", f"{live_portal.base_url}/api/videos/{video_id}/transcode")
-        videos = [
-            rendition for rendition in transcode["renditions"] if rendition["kind"] == "video"
-        ]
-        assert {rendition["copied"] for rendition in videos} == {True, False}
-        return all(rendition["state"] == "complete" for rendition in videos)
-
-    await until(is_whole, timeout_s=120)
-    await open_player(page, f"/videos/{video_id}")
-    last = await read(page, "video.videoRenditions.length") - 1
-    for chosen, at_s in ((last, 0.0), (0, 7.3), (last, 15.8)):
-        await read(page, f"void (video.videoRenditions.selectedIndex = {chosen})")
-        await read(page, f"void (video.muted = true, video.currentTime = {at_s}, video.play())")
-        await wait_for(page, f"!video.seeking && video.currentTime > {at_s + 1.5}")
-        # On to the other in the middle of playing.
-        await read(page, f"void (video.videoRenditions.selectedIndex = {last - chosen})")
-        await wait_for(page, f"video.currentTime > {at_s + 3}")
-        assert await read(page, "video.error") is None
-        gaps_s = await read(
-            page,
-            "Array.from({length: Math.max(0, video.buffered.length - 1)},"
-            " (_, i) => video.buffered.start(i + 1) - video.buffered.end(i))",
-        )
-        assert not [gap_s for gap_s in gaps_s if MAX_GAP_S < gap_s < 1]

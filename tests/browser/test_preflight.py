@@ -121,81 +121,67 @@ def test_truncated_and_other_files_are_distinguished_and_a_far_index_is_found(
     assert [weights(report) for report in reports] == expected
 
 
-@pytest.mark.parametrize(
-    ("content", "name"),
-    [
-        (
-            bytes.fromhex("1a45dfa3a34286810142f7810142f2810442f381084282886d6174726f736b61"),
-            "a Matroska",
+def test_file_with_a_wrong_extension_is_named_by_its_content(tmp_path: Path) -> None:
+    contents = {
+        "a Matroska": bytes.fromhex(
+            "1a45dfa3a34286810142f7810142f2810442f381084282886d6174726f736b61"
         ),
-        (bytes.fromhex("1a45dfa39f4286810142f7810142f2810442f381084282847765626d"), "a WebM"),
-        (b"RIFF\0\0\1\0AVI LIST", "an AVI"),
-        (b"RIFF\0\0\1\0WAVEfmt ", "a WAV"),
-        (b"\0\0\1\xba\x44", "an MPEG program stream"),
-        ((b"G" + bytes(187)) * 3, "an MPEG transport stream"),
-        (b"ID3\4\0", "an MP3"),
-        (b"\x89PNG\r\n\x1a\n", "a PNG"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0heicmif1", "a HEIF"),
-    ],
-)
-def test_file_with_a_wrong_extension_is_named_by_its_content(
-    content: bytes, name: str, tmp_path: Path
+        "a WebM": bytes.fromhex("1a45dfa39f4286810142f7810142f2810442f381084282847765626d"),
+        "an AVI": b"RIFF\0\0\1\0AVI LIST",
+        "a WAV": b"RIFF\0\0\1\0WAVEfmt ",
+        "an MPEG program stream": b"\0\0\1\xba\x44",
+        "an MPEG transport stream": (b"G" + bytes(187)) * 3,
+        "an MP3": b"ID3\4\0",
+        "a PNG": b"\x89PNG\r\n\x1a\n",
+        "a HEIF": b"\0\0\0\x18ftypheic\0\0\0\0heicmif1",
+    }
+    paths = [tmp_path / f"{name}.mp4" for name in contents]
+    for path, content in zip(paths, contents.values(), strict=True):
+        path.write_bytes(content + bytes(500))
+    findings = [finding for report in examine(*paths) for finding in report["findings"]]
+    assert [finding["title"] for finding in findings] == [
+        f"This is {name} file named .mp4" for name in contents
+    ]
+    assert {finding["weight"] for finding in findings} == {"refuse"}
+    assert all("MP4" in finding["text"] for finding in findings)
+
+
+def test_what_can_not_be_converted_is_reported_before_the_upload(
+    files: dict[str, Path], tmp_path: Path
 ) -> None:
-    source = tmp_path / "film.mp4"
-    source.write_bytes(content + bytes(500))
-    [finding] = examine(source)[0]["findings"]
-    assert finding["title"] == f"This is {name} file named .mp4"
-    assert finding["weight"] == "refuse"
-    assert "MP4" in finding["text"]
+    sounds = {b"apac": "apac", b"mhm1": "mpeg_h", b"ac-4": "ac-4", b".mp3": None}
+    plain = files["plain.mp4"].read_bytes().replace(b"esds", b"free")
+    paths = []
+    for sample_entry in sounds:
+        paths.append(tmp_path / f"sound-{len(paths)}.mp4")
+        paths[-1].write_bytes(plain.replace(b"mp4a", sample_entry))
+    expected = [{code: "warn"} if code else {} for code in sounds.values()]
+    for profile, compatibility, weight in (
+        (5, 0, {"dolby_vision": "warn"}),
+        (8, 1, {"hdr": "info"}),
+        (10, 0, {"dolby_vision": "warn"}),
+    ):
+        record = struct.pack(">BBHB", 1, 0, profile << 9 | 1 << 3 | 0b101, compatibility << 4)
+        dolby_vision = box(b"dvcC", record, bytes(19))
+        paths.append(insert_in_sample_entry(files["hdr.mp4"], b"hev1", dolby_vision))
+        expected.append(weight)
+    assert [weights(report) for report in examine(*paths)] == expected
 
 
-@pytest.mark.parametrize(
-    ("sample_entry", "expected"),
-    [
-        (b"apac", {"apac": "warn"}),
-        (b"mhm1", {"mpeg_h": "warn"}),
-        (b"ac-4", {"ac-4": "warn"}),
-        (b".mp3", {}),
-    ],
-)
-def test_unconvertible_sound_is_reported_before_the_upload(
-    sample_entry: bytes, expected: dict[str, str], files: dict[str, Path], tmp_path: Path
-) -> None:
-    source = tmp_path / "film.mp4"
-    content = files["plain.mp4"].read_bytes().replace(b"mp4a", sample_entry)
-    source.write_bytes(content.replace(b"esds", b"free"))
-    (inspection,) = examine(source)
-    assert weights(inspection) == expected
-
-
-@pytest.mark.parametrize(
-    ("profile", "compatibility", "expected"),
-    [(5, 0, {"dolby_vision": "warn"}), (8, 1, {"hdr": "info"}), (10, 0, {"dolby_vision": "warn"})],
-)
-def test_unconvertible_dolby_vision_is_reported_before_the_upload(
-    profile: int, compatibility: int, expected: dict[str, str], files: dict[str, Path]
-) -> None:
-    record = struct.pack(">BBHB", 1, 0, profile << 9 | 1 << 3 | 0b101, compatibility << 4)
-    dolby_vision = box(b"dvcC", record, bytes(19))
-    (report,) = examine(insert_in_sample_entry(files["hdr.mp4"], b"hev1", dolby_vision))
-    assert weights(report) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "aperture", "size"),
-    [
+def test_a_clean_aperture_cuts_the_picture(files: dict[str, Path]) -> None:
+    sizes = []
+    paths = []
+    for name, aperture, size in (
         ("plain.mp4", (240, 1, 160, 1, 0, 1, 0, 1), "240 × 160"),  # noqa: RUF001
         ("upright.mp4", (240, 1, 160, 1, 0, 1, 0, 1), "160 × 240"),  # noqa: RUF001
         ("plain.mp4", (400, 1, 160, 1, 0, 1, 0, 1), "320 × 180"),  # noqa: RUF001
         ("plain.mp4", (0, 0, 0, 0, 0, 0, 0, 0), "320 × 180"),  # noqa: RUF001
-    ],
-)
-def test_a_clean_aperture_cuts_the_picture(
-    name: str, aperture: tuple[int, ...], size: str, files: dict[str, Path]
-) -> None:
-    clap = box(b"clap", struct.pack(">8i", *aperture))
-    (report,) = examine(insert_in_sample_entry(files[name], b"avc1", clap))
-    assert report["words"].startswith(f"{size} ")
+    ):
+        clap = box(b"clap", struct.pack(">8i", *aperture))
+        paths.append(insert_in_sample_entry(files[name], b"avc1", clap))
+        sizes.append(size)
+    words = [report["words"].partition(" · ")[0] for report in examine(*paths)]
+    assert words == sizes
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,15 @@ import pytest
 from chromium import OWNER, PASSWORD, OpenPage, play_past, record_requests, suits_everyone
 from command_line import portal as command
 from framing_site import framing_site, show_framed
-from player_page import FILM_S, make_film, open_player, read, wait_for
+from player_page import open_player, read, wait_for
 from playwright.async_api import Page, Request, Response, expect
-from running_portal import LivePortal, fresh_portal, until
+from running_portal import LivePortal, fresh_portal, make_video, until
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.complaint("frame-ancestors|Framing|status of 404"),
 ]
+FILM_S = 24
 SCOPES = ("videos:read", "videos:write", "videos:delete")
 
 
@@ -58,10 +59,11 @@ async def closed(
     async with fresh_portal(services, worker=True, **settings) as live:
         add = ("accounts", "add", OWNER, "--role", "owner", "--password-stdin")
         assert (await command(live.environ, *add, typed=f"{PASSWORD}\n")).code == 0
+        film = make_video(folder / "film.mp4", seconds=FILM_S, rate=10)
         scopes = [part for scope in SCOPES for part in ("--scope", scope)]
         added = await command(live.environ, "tokens", "add", OWNER, "--name", "a", *scopes)
         token = added.out.strip()
-        send = ("publish", str(make_film(folder)), "--category", "1", "--url", live.base_url)
+        send = ("publish", str(film), "--category", "1", "--url", live.base_url)
         published = await command({"PORTAL_TOKEN": token}, *send, "--title", "A film", "--no-wait")
         assert published.code == 0, published.err
         closed = ClosedPortal(live, token, published.out.strip())

@@ -29,7 +29,9 @@ async def watched(page: Page, video: str) -> str:
     return page.url
 
 
-async def test_times_in_the_description_seek_the_player(page: Page, watched: str) -> None:
+async def test_times_seek_the_player_and_search_leads_to_the_library(
+    page: Page, watched: str
+) -> None:
     times = page.locator(".video-page__description a")
     await expect(times).to_have_text(["0:00", "0:01"])
     await times.last.click()
@@ -39,16 +41,7 @@ async def test_times_in_the_description_seek_the_player(page: Page, watched: str
     await page.keyboard.press("m")
     await wait_for(page, "!video.muted && video.currentTime >= 1")
 
-
-async def test_search_leads_to_the_library(page: Page, watched: str) -> None:
-    search = page.get_by_role("banner").get_by_role("searchbox", name="Search videos")
-    await search.fill("nothing like it")
-    await search.press("Enter")
-    await expect(page.get_by_text("No videos found for “nothing like it”")).to_be_visible()
-
-
-async def test_player_takes_the_free_width(page: Page, watched: str) -> None:
-    await page.wait_for_load_state("networkidle")
+    # The player takes the free width.
     related = page.locator(".related")
     await related.evaluate_all("them => them.forEach((element) => element.remove())")
     stage = await page.locator("#status").bounding_box()
@@ -56,6 +49,11 @@ async def test_player_takes_the_free_width(page: Page, watched: str) -> None:
     assert stage is not None
     assert summary is not None
     assert stage["width"] == summary["width"] >= 0.7 * (page.viewport_size or {})["width"]
+
+    search = page.get_by_role("banner").get_by_role("searchbox", name="Search videos")
+    await search.fill("nothing like it")
+    await search.press("Enter")
+    await expect(page.get_by_text("No videos found for “nothing like it”")).to_be_visible()
 
 
 async def test_link_and_embed_code_have_the_chosen_options(page: Page, watched: str) -> None:

@@ -31,6 +31,8 @@ from portal.processes.child import SystemUser
 from portal.processing.sources import holds_source, identify
 from portal.storage.bucket import open_storage
 
+UPLOADS = 16
+
 
 async def another_second() -> None:
     """Wait until the clock of this machine, and so of storage, shows another second."""
@@ -109,9 +111,11 @@ async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Pa
 
 
 async def test_concurrent_first_uploads_all_arrive(tmp_path: Path) -> None:
+    all_have_begun = asyncio.Barrier(UPLOADS)
+
     async def body() -> AsyncIterator[bytes]:
         yield b"first half, "
-        await asyncio.sleep(0.2)  # makes all uploads concurrent
+        await all_have_begun.wait()
         yield b"second half"
 
     async def put(session: aiohttp.ClientSession, number: int) -> int:
@@ -125,8 +129,8 @@ async def test_concurrent_first_uploads_all_arrive(tmp_path: Path) -> None:
         s3_client(environ) as client,
         aiohttp.ClientSession() as session,
     ):
-        statuses = await asyncio.gather(*(put(session, number) for number in range(16)))
-        assert statuses == [200] * 16
+        statuses = await asyncio.gather(*(put(session, number) for number in range(UPLOADS)))
+        assert statuses == [200] * UPLOADS
     uploads = tmp_path / "objects" / "portal" / "videos"
     assert {path.stat().st_size for path in uploads.iterdir()} == {23}
 
