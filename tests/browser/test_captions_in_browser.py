@@ -1,7 +1,6 @@
 """Captions from an editor's file to the viewer's player, by pointer and by keyboard."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -342,7 +341,7 @@ async def test_other_players_find_captions_to_the_millisecond(
 
 
 @pytest.mark.slow
-async def test_ten_thousand_cues_are_edited_without_a_pause(page: Page, ready_video: str) -> None:
+async def test_of_ten_thousand_cues_a_few_have_rows(page: Page, ready_video: str) -> None:
     times = [f"{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}" for at in range(10_000)]
     cues = (f"{time}.000 --> {time}.900\nText at {time}.\n" for time in times)
     answer = await page.request.put(
@@ -355,24 +354,8 @@ async def test_ten_thousand_cues_are_edited_without_a_pause(page: Page, ready_vi
     await expect(page.locator(STATE)).to_have_text("10,000 cues · saved")
     assert await page.locator("[data-index]").count() < 60
     await page.locator("[data-cues]").evaluate("box => { box.scrollTop = box.scrollHeight / 2; }")
-    text = page.get_by_label("cue 5001: text")
-    await text.focus()
-    took_ms = await text.evaluate(
-        """async (field) => {
-            const times = [];
-            for (const letter of "Several words.") {
-                const begun = performance.now();
-                field.value += letter;
-                field.dispatchEvent(new InputEvent("input", { bubbles: true }));
-                await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-                times.push(performance.now() - begun);
-            }
-            return times.sort((a, b) => a - b);
-        }"""
-    )
-    sys.stdout.write(
-        f"a key takes {took_ms[len(took_ms) // 2]:.0f} ms, {took_ms[-1]:.0f} at most\n"
-    )
+    await page.get_by_label("cue 5001: text").fill("Several words.")
+    await expect(page.locator(STATE)).to_have_text("10,000 cues · not saved yet")
     await page.keyboard.press("Control+s")
     await expect(page.locator(STATE)).to_have_text("10,000 cues · saved")
     await page.keyboard.press("Control+z")

@@ -1,26 +1,29 @@
 """A video's workshop: editing in place, by keyboard, in every state."""
 
 import asyncio
+from itertools import count
 from pathlib import Path
 
 import pytest
 from chromium import (
     TRANSCODE_TIMEOUT_MS,
-    Publish,
     hold_requests,
     open_workshop,
     play_past,
     publish_file,
     suits_everyone,
 )
+from library_rows import Rows
 from player_page import wait_for
 from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal, final_status, make_video, process, run_ffmpeg
 from upload_page import category_field, chosen_categories
 
 # Browsers log refused and failed requests as errors.
-pytestmark = pytest.mark.complaint("status of (404|422)|Failed to (load resource|fetch)|htmx")
+pytestmark = pytest.mark.complaint("status of (404|409|422)|Failed to (load resource|fetch)|htmx")
 
+# Of videos without files.
+NUMBERS = count(500)
 # Gives the picture of a frame a wide box, and returns the name of the element at its right edge.
 SHOWN_BESIDE = """image => {
     const picture = image.closest(".frame__picture");
@@ -31,9 +34,13 @@ SHOWN_BESIDE = """image => {
 
 
 @pytest.fixture
-async def video(publish: Publish, notes: Path) -> str:
-    """Id of a failed video; these tests need only its words."""
-    return await publish(notes, "Before", until="failed")
+async def video(live_portal: LivePortal) -> str:
+    """Id of a failed video without a file; these tests need only its words."""
+    rows = Rows(live_portal.environ["DATABASE_URL"])
+    video_id = await rows.add(next(NUMBERS), "Before", status="failed")
+    await rows.run("UPDATE versions SET failure_code = 'damaged' WHERE id = %s", video_id)
+    await rows.run("UPDATE publications SET category_ids = '{1,2}' WHERE id = %s", video_id)
+    return video_id
 
 
 async def test_details_are_saved_in_place_and_typed_text_is_kept(page: Page, video: str) -> None:
@@ -117,6 +124,33 @@ async def test_one_bar_saves_all_changed_forms(page: Page, video: str) -> None:
     await bar.get_by_role("link", name="Discard").click()
     await expect(details.get_by_label("Title")).to_have_value("After")
     await expect(bar).to_be_hidden()
+
+
+async def test_conflicts_are_decided_for_each_field(page: Page, video: str) -> None:
+    """Changes of two people are merged, and conflicts are shown to the second."""
+    form = await open_workshop(page, f"/videos/{video}", "Details")
+    other_edit = {"title": "A night at the sea", "description": "Theirs", "categoryIds": [3]}
+    response = await page.request.patch(f"/api/videos/{video}", data=other_edit)
+    assert response.status == 200
+
+    await form.get_by_label("Title").fill("A day by the sea")
+    await form.get_by_label("Description").fill("Mine")
+    await page.get_by_role("button", name="Save changes").click()
+    await expect(page.locator("#conflict")).to_be_focused()
+    title = page.get_by_role("group", name="Version of the title to keep")
+    await expect(title).to_contain_text("A day by the sea")
+    await expect(title).to_contain_text("A night at the sea")
+    # Only the other person changed the categories.
+    await expect(page.locator("#categories-conflict")).to_have_count(0)
+    await expect(form.get_by_label("Sports")).to_be_checked()
+    field = form.get_by_role("textbox", name="Title")
+    await expect(field).to_have_value("A day by the sea")
+    await title.get_by_role("radio", name="Their version").check()
+    await expect(field).to_be_hidden()
+    await form.get_by_role("textbox", name="Description").fill("Mine, and Theirs")
+    await page.get_by_role("button", name="Save changes").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("A night at the sea")
+    await expect(form.get_by_label("Description")).to_have_value("Mine, and Theirs")
 
 
 @pytest.mark.slow

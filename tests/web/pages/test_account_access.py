@@ -34,7 +34,10 @@ async def test_header_links_to_the_pages_of_each_role(app: Quart, anyone: Sender
         assert 'href="/api/docs"' not in header_of(stranger)
     for role, account in accounts.items():
         sender = await signed_in(app, account)
-        for path, status in (("/", 200), ("/api/docs", 200), ("/nothing", 404)):
+        pages = {"/": 200, "/nothing": 404}
+        # The reference takes longest, and its header has only these two forms.
+        pages |= {"/api/docs": 200} if role in (Role.VIEWER, Role.EDITOR) else {}
+        for path, status in pages.items():
             header = header_of(await page(sender, path, status))
             assert f'title="{account.email}"' in header
             for link in ('href="/upload"', 'href="/api/docs"'):
