@@ -3,7 +3,7 @@ import { contextOf } from "./dom.js";
 import { readyAnnouncement, reloadIfMoved, searchBehaviour } from "./library/search.js";
 import { lazyBehaviour, refresh } from "./lifecycle.js";
 import { localTime } from "./local.js";
-import { retryAfterOf_s } from "./requests.js";
+import { retryAfterOf_s } from "./retry-after.js";
 import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
 
 const behaviours = [

@@ -1,5 +1,7 @@
 /** Requests of scripts. Refusals with their problem details (RFC 9457) become errors. */
 
+import { retryAfterOf_s } from "./retry-after.js";
+
 const TIMEOUT_MS = 30_000;
 /** Statuses of temporary conditions, besides those of servers' faults. */
 const TEMPORARY_STATUSES = [408, 425, 429];
@@ -118,9 +120,4 @@ async function refusalOf(response) {
     faults,
     retryAfter_s: retryAfterOf_s(response.headers),
   });
-}
-
-/** Return the time after which a server asks for another request. @param {Headers} headers */
-export function retryAfterOf_s(headers) {
-  return Number.parseInt(headers.get("Retry-After") ?? "", 10) || 0;
 }

@@ -58,7 +58,7 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "row", "scripts", "limit_bytes"),
     [
-        ("/", {}, ("preview",), 31_500),
+        ("/", {}, ("preview",), 32_500),
         ("/upload", {}, ("page",), 57_000),
         ("/videos/{}", READY, ("share", "watch", "copy"), 34_000),
         ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 37_500),
