@@ -152,7 +152,7 @@ class WebContext:
     _shared: dict[Callable[[], Any], Any] = field(default_factory=dict)
 
     def shared(self, make: Callable[[], Value]) -> Value:
-        """Return the object of this process that `make` has returned at its first use here."""
+        """Return what `make` returned when this process first called this method with it."""
         if make not in self._shared:
             self._shared[make] = make()
         value: Value = self._shared[make]

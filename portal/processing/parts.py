@@ -204,10 +204,10 @@ def _prefix(part_id: int) -> str:
 def part_length(state: PassState, segment_s: float) -> int:
     """Return the number of segments of the next part, which begins at the first unclaimed one.
 
-    A segment is expected to take `segment_s` to encode. A part is one worker's share of the
-    unclaimed segments, between `SHORTEST_PART_S` and `LONGEST_PART_S`. Near the end of a pass it is
-    a share of the claimed segments, too, so that the other workers don't wait for the last part.
-    A part ends before a claimed segment.
+    Encoding a segment is expected to take `segment_s`. A part is what one worker gets if all divide
+    the unclaimed segments, and takes between `SHORTEST_PART_S` and `LONGEST_PART_S` to encode. Near
+    the end of a pass the segments that others are still encoding are divided, too, so that all end
+    together. A part is shorter if a segment in it is claimed already.
     """
     numbers = state.unclaimed
     consecutive_count = sum(

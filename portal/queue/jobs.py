@@ -62,11 +62,12 @@ class RunAgain(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Required:
-    """Rows that require a job each until its work is done: those of `table` that meet a condition.
+    """Rows of `table` that must have a job of the kind while the SQL `condition` holds for them.
 
-    `condition` is SQL, `job_id` the column with the job's id, and `arguments` the columns with the
-    values of the job's arguments, which identify a row. If the job is lost, `replace` is awaited
-    with the arguments and the id of the lost job. Without it, a new one is enqueued and recorded.
+    The column `job_id` has the id of a row's job. `arguments` maps the job's arguments to the
+    columns with their values, which together identify the row. A job that has vanished from the
+    queue is replaced: `replace` is awaited with the arguments and the id of that job, or, without
+    it, a new job is enqueued and its id written into the row.
     """
 
     table: str
@@ -78,12 +79,14 @@ class Required:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Job:
-    """Kind of a background job. Its `name` is stored with each job.
+    """A kind of background job: how jobs are enqueued, how long they may take, how they return.
 
-    Jobs with the same `lock`, a format of the arguments, run one at a time; an empty one locks
-    nothing. A job is due `allowance_s` after it is enqueued. A run is expected to end within
-    `longest_s`. After twice that time it runs again, unless `is_under_way` holds: SQL about `job`,
-    the row of the queue. `max_tries` counts the runs that end by an error or with their worker.
+    Each job in `queue` is stored with the `name`. `lock` is a format string for the arguments; jobs
+    with the same result run one at a time, those with an empty one at any time. Jobs go in the
+    order in which they are due, which is `allowance_s` after they were enqueued. A run should take
+    at most `longest_s`. Twice that time after it began, another run begins, unless the SQL
+    condition `is_under_way` holds for the job's row, whose alias is `job`. At most `max_tries` runs
+    may end by an error, or with the process of their worker.
     """
 
     name: str

@@ -70,7 +70,10 @@ async def counted_try(
 
 @asynccontextmanager
 async def one_try(job: Job, rows: QuerySet[Row], **begun: object) -> AsyncIterator[Row | None]:
-    """Count a try of a job, as `counted_try`. Raises also `TimeoutError` after `job.longest_s`."""
+    """Count a try in a job's row, as `counted_try` does, with the limits of its kind.
+
+    Cancels the block with `TimeoutError` after `job.longest_s`.
+    """
     one_of = counted_try(rows, max_tries=job.max_tries, **begun)
     async with asyncio.timeout(job.longest_s), one_of as row:
         yield row

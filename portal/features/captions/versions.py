@@ -81,7 +81,7 @@ ON CONFLICT (video_id) DO UPDATE SET of_file = excluded.of_file
 
 
 async def follow_version(change: VersionChange) -> None:
-    """Give viewers the captions and chapters of the version that they get from now on."""
+    """Adapt a video's captions and chapters to its new current version, and store them again."""
     video = change.video
     if change.former is None:
         # Captions may have been saved before the length of the film was known.
