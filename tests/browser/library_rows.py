@@ -40,7 +40,8 @@ class Rows:
             " transcode_job_id, status, size_bytes, source_etag, published_attempt, duration_s)"
             " SELECT id, id, created_at, 'a.mp4', %s, %s, %s, 1, 'e', %s, %s FROM publication",
             *(video_id, video_id, title, [number % 16 + 1], tags),
-            *(columns["search"], columns["sort_title"], number, key, number, status),
+            # No real job has a negative id.
+            *(columns["search"], columns["sort_title"], number, key, -number, status),
             *(1 if status == "ready" else None, 61.0 if status == "ready" else None),
         )
         return video_id
