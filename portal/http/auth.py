@@ -152,6 +152,12 @@ async def enforce() -> None:
         await _require_action(required)
 
 
+def named_video_id() -> UUID | None:
+    """Return the id of the video in the current address; None if there is no valid one."""
+    values = request.view_args or {}
+    return parse_video_id(str(values.get("video_id") or values.get("id")))
+
+
 async def require_visible(audience: Audience | None) -> None:
     """Raise `VideoNotFound` unless the caller is in the audience of an existing video.
 
@@ -260,7 +266,7 @@ async def _require_action(required: Policy) -> None:
             upload_id = uploads.parse_id(str(values["id"]))
             await require_own_upload(await Upload.get_or_none(id=upload_id))
         return
-    video_id = parse_video_id(str(values.get("video_id") or values.get("id")))
+    video_id = named_video_id()
     audience = await fetch_audience(video_id) if video_id else None
     is_visible = audience is not None and caller.may_see(audience)
     owner_id = audience.owner_id if audience and is_visible else caller.account_id

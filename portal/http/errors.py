@@ -18,11 +18,10 @@ from werkzeug.exceptions import HTTPException
 
 from portal import errors
 from portal.database.outages import is_outage
-from portal.http.auth import VIDEO_IDS, declaration_of, principal
+from portal.http.auth import declaration_of, named_video_id, principal
 from portal.http.composition import web_context
 from portal.http.server.context import state_of
 from portal.telemetry.logs import current_fields
-from portal.videos.reading import parse_video_id
 
 logger = logging.getLogger(__name__)
 
@@ -95,8 +94,7 @@ def install_error_handlers(app: Quart) -> None:
 
 async def _explained(error: errors.VideoNotFound) -> errors.VideoNotFound:
     """Return why there is no video of the requested id yet, or else the error."""
-    named = VIDEO_IDS & (request.view_args or {}).keys()
-    video_id = parse_video_id(str((request.view_args or {})[next(iter(named))])) if named else None
+    video_id = named_video_id()
     if video_id is None:
         return error
     pending = await web_context().find_pending(video_id, await principal())
