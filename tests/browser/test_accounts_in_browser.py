@@ -16,7 +16,7 @@ from running_portal import LivePortal, answers, free_port, fresh_portal, until
 pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
 
 
-# It must fit the header of all widths.
+# Longest e-mail address that the header has to show at each width.
 LONG_ADDRESS = f"{'long.' * 9}a@a.example"
 
 

@@ -22,7 +22,7 @@ from upload_page import category_field, chosen_categories
 # Browsers log refused and failed requests as errors.
 pytestmark = pytest.mark.complaint("status of (404|409|422)|Failed to (load resource|fetch)|htmx")
 
-# Of videos without files.
+# Numbers of videos without files.
 NUMBERS = count(500)
 # Gives the picture of a frame a wide box, and returns the name of the element at its right edge.
 SHOWN_BESIDE = """image => {

@@ -1,4 +1,4 @@
-"""What the tests of killed processes share: restarts, kills, and what a settled portal has left."""
+"""Restarts and kills of processes, and the remains of a settled portal, for tests of chaos."""
 
 import signal
 import sys

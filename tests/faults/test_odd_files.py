@@ -268,7 +268,7 @@ EXPECTED = {
     "a3b-jpeg-track-first-both-default.mov": Expected(duration_s=6, sound_levels=(True,)),
     # The middle of the film is in the gap.
     "b1d-edit-list-gap-between.mp4": Expected(duration_s=7, sound_levels=(False,)),
-    # These have two beeps, neither of which is in the middle.
+    # The sound is two beeps before and after the middle of the film.
     "b1f-edit-list-freeze.mp4": Expected(duration_s=13, sound_levels=(False,)),
     "b1g-edit-list-zero-duration.mp4": Expected(duration_s=10, sound_levels=(False,)),
     "a4b-sar-1-100.mp4": Expected(sound_levels=None, notes=SILENT),

@@ -81,7 +81,7 @@ async def test_helper_makes_the_parts_that_are_missing_and_free(
     assert sorted(numbers) == [0, 1, *range(3, SEGMENTS)]
     assert await PassPart.filter(is_done=True).count() == SEGMENTS - 3
     await run_sql(resources.config.database_url, EXPIRE)
-    # Nothing is left to the worker itself.
+    # The helper makes the last part, too, so that the worker of the pass has none to make.
     await encoding.help_with(begun.id, tools_for(resources, tmp_path))
     uris = await finished(begun, resources, tmp_path)
     assert len(parts_of(uris)) == SEGMENTS - 1

@@ -224,8 +224,8 @@ async def test_jobs_of_parallel_requests_are_counted_one_after_another(
 
     await gather(*(request() for _ in range(12)))
     priorities = "SELECT priority FROM procrastinate_jobs ORDER BY priority DESC"
-    found = [priority for (priority,) in await rows(resources.config.database_url, priorities)]
-    days = [round((found[0] - priority) / 86_400) for priority in found]
+    stored = [priority for (priority,) in await rows(resources.config.database_url, priorities)]
+    days = [round((stored[0] - priority) / 86_400) for priority in stored]
     assert days == [0] * 3 + [14] * 7 + [28] * 2
 
 
@@ -277,9 +277,9 @@ async def test_encode_and_ladder_count_from_the_same_time_as_the_probe(
         await enqueue_encode(version, expected_s=60)
         await enqueue_completion(version)
     query = "SELECT priority FROM procrastinate_jobs WHERE queue_name = 'transcode' ORDER BY id"
-    found = [priority for (priority,) in await rows(resources.config.database_url, query)]
+    stored = [priority for (priority,) in await rows(resources.config.database_url, query)]
     expected = [encode_priority(60, since=since), completion_priority(1_000_000, since=since)]
-    assert found == pytest.approx(expected, abs=60)
+    assert stored == pytest.approx(expected, abs=60)
 
 
 async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: Queue) -> None:

@@ -66,8 +66,8 @@ def test_line_of_another_player_is_read() -> None:
     ],
 )
 def test_line_that_cannot_be_attributed_is_unreadable(line: str) -> None:
-    for others in (f"{LINE}\n{line}", f"{line}\r\n\n{LINE} \r\n"):
-        assert read(others) == (read(LINE)[0], 1)
+    for report in (f"{LINE}\n{line}", f"{line}\r\n\n{LINE} \r\n"):
+        assert read(report) == (read(LINE)[0], 1)
 
 
 def test_values_of_a_wrong_type_or_size_are_left_out() -> None:

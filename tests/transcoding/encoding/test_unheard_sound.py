@@ -22,8 +22,8 @@ def films(make_media: MakeMedia) -> tuple[Path, Path]:
     options = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac")
     options += ("-metadata:s:a:1", "language=deu")
     maps = ("-map", "0", "-map", "1", "-map", "2")
-    one = make_media("tone.mp4", *inputs, *maps[:4], *options)
-    return one, make_media("tones.mp4", *inputs, *maps, *options)
+    single = make_media("tone.mp4", *inputs, *maps[:4], *options)
+    return single, make_media("tones.mp4", *inputs, *maps, *options)
 
 
 def without_samples(path: Path) -> bytes:
@@ -94,7 +94,7 @@ async def test_the_only_track_is_left_out(
     [
         (as_other_codec, "audio", 900, ()),
         (without_samples, "audio", 500, (Note.SOUND_LEFT_OUT,)),
-        # Where nothing decodes, another track becomes the default.
+        # The other track becomes the default if nothing of this one can be decoded.
         (with_garbage, "audio-2", 900, (Note.SOUND_LEFT_OUT,)),
     ],
 )

@@ -32,8 +32,8 @@ def claiming(film: bytes, ticks: int, *kinds: bytes) -> bytes:
     """The film with another duration in these headers, or in all of them."""
     content = bytearray(film)
     for kind in kinds or DURATION_AT:
-        for found in re.finditer(kind, film):
-            struct.pack_into(">I", content, found.end() + DURATION_AT[kind], ticks)
+        for header in re.finditer(kind, film):
+            struct.pack_into(">I", content, header.end() + DURATION_AT[kind], ticks)
     return bytes(content)
 
 
