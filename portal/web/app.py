@@ -21,6 +21,22 @@ from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
 from portal.features import FEATURES, PENDING, VERSION_HOOKS
+from portal.features.editing import api as editing_api
+from portal.features.editing import pages as editing
+from portal.features.editing import visibility
+from portal.features.events import api as events
+from portal.features.library import bulk_actions
+from portal.features.library import pages as library
+from portal.features.links import api as access
+from portal.features.people import account, signing_in
+from portal.features.people import pages as people
+from portal.features.publishing import api as videos
+from portal.features.publishing import pages as upload
+from portal.features.publishing import transcodes_api as transcodes
+from portal.features.publishing import uploads_api as uploads
+from portal.features.watching import embedding, playback
+from portal.features.watching import pages as video
+from portal.features.workshop import pages as workshop
 from portal.http import assets, auth, errors, formatting, idempotency, json_bodies
 from portal.http.composition import WebContext, open_context
 from portal.http.server import limits
@@ -30,22 +46,7 @@ from portal.http.server.limits import Rate
 from portal.http.server.origins import check_origin, share
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
-from portal.web import monitoring, playback
-from portal.web.api import access, events, openapi, transcodes, uploads, videos
-from portal.web.api import editing as editing_api
-from portal.web.pages import (
-    account,
-    bulk_actions,
-    editing,
-    embedding,
-    library,
-    people,
-    signing_in,
-    upload,
-    video,
-    visibility,
-    workshop,
-)
+from portal.web import monitoring, openapi
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from signed_in import OWN_PAGE, PASSWORD, Sender, signed_in, text_of, try_to_sig
 
 from portal.database.account_models import Account
 from portal.database.connection import execute
-from portal.web.pages.signing_in import next_path
+from portal.features.people.signing_in import next_path
 
 NASTY = (
     *("https://evil.example/", "HTTPS://evil.example", "https:evil.example", "evil.example"),

@@ -24,11 +24,11 @@ from portal.accounts.permissions import ANYONE, EVERYONES, Principal
 from portal.database.connection import execute, fetch_rows
 from portal.database.models import Video, Visibility
 from portal.database.search import query_words, search_columns, tag_query, words_query
+from portal.features.library.pages import PAGE_SIZE
 from portal.text import split_tags
 from portal.videos import library
 from portal.videos.library import HAS_VERSION, related_videos
 from portal.videos.library_queries import ORDERS
-from portal.web.pages.library import PAGE_SIZE
 
 pytestmark = pytest.mark.shared_app
 
@@ -76,7 +76,7 @@ async def test_count_is_told_and_ends_somewhere(
     await add_video("Holiday", 2)
     assert "<strong>2 videos</strong> for “holiday”" in (await read(client, q="holiday")).text
     monkeypatch.setattr(library, "COUNT_CAP", 1)
-    monkeypatch.setattr("portal.web.pages.library.COUNT_CAP", 1)
+    monkeypatch.setattr("portal.features.library.pages.COUNT_CAP", 1)
     assert "1+ videos" in (await read(client)).text
 
 

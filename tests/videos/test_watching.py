@@ -16,8 +16,8 @@ from portal.database.account_models import Account, Role
 from portal.database.connection import fetch_rows
 from portal.database.models import Publication, Video, Visibility
 from portal.features.deletion.service import delete_undoably
-from portal.videos import watching
-from portal.videos.watching import is_resumable
+from portal.features.watching import positions as watching
+from portal.features.watching.positions import is_resumable
 
 pytestmark = pytest.mark.shared_app
 

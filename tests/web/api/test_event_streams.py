@@ -24,10 +24,10 @@ from portal.database.account_models import Account, Role
 from portal.database.connection import execute, transaction
 from portal.database.models import Attempt, Visibility
 from portal.events.log import EventType, note_outcome
+from portal.features.events import api as events
 from portal.http import event_streams
 from portal.http.composition import WebContext
 from portal.videos.visibility import VideoAccess, save_access
-from portal.web.api import events
 from portal.web.app import create_app
 from portal.web.serve import server_config
 

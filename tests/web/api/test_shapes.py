@@ -8,10 +8,10 @@ from api_client import Client, faults, problem
 from pydantic import TypeAdapter, ValidationError
 from quart import Response
 
+from portal.features.publishing.api import CreateVideoRequest, PresignRequest
 from portal.http.schemas.access import AccessRecord
 from portal.http.schemas.base import ClosedShape
 from portal.http.schemas.validation import field_errors
-from portal.web.api.videos import CreateVideoRequest, PresignRequest
 
 pytestmark = pytest.mark.shared_app
 

@@ -9,8 +9,8 @@ from page_rows import READY, change_video, make_row
 from page_texts import page
 from test_linkify import Reader
 
+from portal.features.watching.embedding import frame_size
 from portal.http.composition import WebContext
-from portal.web.pages.embedding import frame_size
 
 pytestmark = pytest.mark.shared_app
 

@@ -17,14 +17,14 @@ from portal.accounts.permissions import Principal
 from portal.database.account_models import MAX_EMAIL_LENGTH, Role
 from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
 from portal.events.log import AuditAction
+from portal.features.people.signing_in import ROLE_WORDS
+from portal.features.watching.embedding import public_url
 from portal.http.auth import Policy, policy, require_person
 from portal.http.composition import web_context
 from portal.http.schemas.base import ClosedShape, Text
 from portal.http.schemas.validation import validated_query
 from portal.text import whole_number
 from portal.uploads.quotas import usage_of
-from portal.web.pages.embedding import public_url
-from portal.web.pages.signing_in import ROLE_WORDS
 
 blueprint = Blueprint("people", __name__)
 

@@ -13,6 +13,8 @@ from portal.accounts.people import names_of
 from portal.accounts.permissions import Action
 from portal.database.models import Video, VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH
+from portal.features.library.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
+from portal.features.watching.positions import BegunVideo, fetch_begun
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.formatting import views_in_words
@@ -22,9 +24,7 @@ from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import BY_VIEWS, ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_in_order, fetch_videos, parse_video_id
-from portal.videos.watching import BegunVideo, fetch_begun
 from portal.videos.words import find_said
-from portal.web.pages.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
 
 blueprint = Blueprint("library", __name__)
 

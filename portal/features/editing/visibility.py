@@ -15,6 +15,7 @@ from portal.accounts.permissions import EVERYONES, Principal
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
 from portal.errors import InvalidRequest
+from portal.features.editing.pages import Body, EditForm, form_fragment
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.schemas.access import AccessRecord
@@ -28,7 +29,6 @@ from portal.videos.visibility import (
     merged_access,
     recorded_access,
 )
-from portal.web.pages.editing import Body, EditForm, form_fragment
 
 blueprint = Blueprint("visibility", __name__)
 

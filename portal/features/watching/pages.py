@@ -15,6 +15,8 @@ from portal.accounts.people import names_of
 from portal.database.models import Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, NothingToRetry
 from portal.features.posters.service import poster_revision
+from portal.features.watching import positions as watching
+from portal.features.watching.preview import WatchablePart, read_watchable_part
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal, require_person
 from portal.http.clips import Clip, clip_arguments, playable_clip
 from portal.http.composition import web_context
@@ -22,9 +24,8 @@ from portal.http.server.context import expect_player
 from portal.http.videos import read_progress, read_video
 from portal.text import whole_number
 from portal.transcoding.planning.described_times import DescribedTimes
-from portal.videos import publishing, watching
+from portal.videos import publishing
 from portal.videos.library import related_videos
-from portal.videos.preview import WatchablePart, read_watchable_part
 from portal.videos.reading import parse_video_id, preview_url, stream_below
 
 blueprint = Blueprint("video", __name__)

@@ -19,6 +19,7 @@ from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
 from portal.features import FEATURES
 from portal.features.captions.api import CaptionFile, WebVtt
+from portal.features.events.api import LAST_EVENT_ID
 from portal.http import idempotency
 from portal.http.auth import ACTIONS, Declaration, Policy, declaration_of, policy
 from portal.http.composition import web_context
@@ -28,7 +29,6 @@ from portal.http.json_bodies import JSON
 from portal.http.schemas.base import Problem, ValidationProblem
 from portal.http.schemas.webhooks import TestEvent
 from portal.http.server.headers import conditional_response
-from portal.web.api.events import LAST_EVENT_ID
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 

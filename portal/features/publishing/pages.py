@@ -3,11 +3,11 @@
 from quart import Blueprint, render_template
 
 from portal.config import Config
+from portal.features.editing.visibility import visibility_choices
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.text import duration_in_words, size_in_words
 from portal.uploads.quotas import Usage, usage_of
-from portal.web.pages.visibility import visibility_choices
 
 blueprint = Blueprint("upload", __name__)
 

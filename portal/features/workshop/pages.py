@@ -16,6 +16,8 @@ from portal.errors import ReplacementChanged, ReplacementNotFound, TooManyPlayba
 from portal.features.captions import pages as captions
 from portal.features.cuts import service as cuts
 from portal.features.deletion import service as deletion
+from portal.features.editing import pages as editing
+from portal.features.editing import visibility
 from portal.features.posters import pages as posters
 from portal.features.replacement import service as replacement
 from portal.features.replacement.service import VersionState
@@ -26,7 +28,6 @@ from portal.http.server.context import expect_player
 from portal.http.videos import read_progress, read_video
 from portal.text import whole_number
 from portal.videos import playback_links
-from portal.web.pages import editing, visibility
 
 blueprint = Blueprint("workshop", __name__)
 

@@ -35,6 +35,7 @@ from portal.errors import NotFound, VideoNotFound
 from portal.features.captions import service as captions
 from portal.features.cuts import service as cuts
 from portal.features.posters.service import poster_key, poster_revision
+from portal.features.watching import preview
 from portal.http.auth import Policy, declaration_of, policy
 from portal.http.clips import PARAMETERS, Clip, parse_clip
 from portal.http.composition import web_context
@@ -48,7 +49,6 @@ from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.packaging.hls import media_playlist_name
 from portal.transcoding.packaging.master import MASTER_NAME, without_missing_captions
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
-from portal.videos import preview
 from portal.videos.chapters import read_chapters
 from portal.videos.reading import Delivery, Served, delivery_of, fetch_served
 

@@ -11,15 +11,15 @@ from portal.accounts import identities, people, sessions, tokens
 from portal.accounts.permissions import Action, Principal, usable_scopes
 from portal.database.account_models import Account, Scope
 from portal.errors import AccountNotFound, InvalidRequest, SignInRefused, TooManyTries
+from portal.features.people.signing_in import ROLE_WORDS, begin_session
+from portal.features.publishing.pages import own_quota
+from portal.features.watching.embedding import public_url
+from portal.features.watching.positions import clear_positions
 from portal.http.auth import Policy, policy, require_person
 from portal.http.composition import web_context
 from portal.http.cookies import SESSION
 from portal.http.server.context import state_of
 from portal.text import shown, whole_number
-from portal.videos.watching import clear_positions
-from portal.web.pages.embedding import public_url
-from portal.web.pages.signing_in import ROLE_WORDS, begin_session
-from portal.web.pages.upload import own_quota
 
 blueprint = Blueprint("account", __name__)
 

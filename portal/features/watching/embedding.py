@@ -16,6 +16,7 @@ from quart import Blueprint, Response, render_template, request, url_for
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
+from portal.features.watching.pages import poster_url
 from portal.http.auth import Policy, policy
 from portal.http.clips import Clip, playable_clip
 from portal.http.composition import web_context
@@ -25,7 +26,6 @@ from portal.http.videos import read_progress, read_video
 from portal.text import shown, whole_number
 from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
-from portal.web.pages.video import poster_url
 
 blueprint = Blueprint("embedding", __name__)
 

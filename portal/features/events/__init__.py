@@ -1,0 +1,1 @@
+"""Events: what happened to videos, as a list and as a stream."""

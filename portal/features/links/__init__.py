@@ -1,0 +1,1 @@
+"""Playback links to private videos, as the API makes and revokes them."""

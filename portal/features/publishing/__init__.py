@@ -1,0 +1,1 @@
+"""Publishing: uploads, new videos, and the progress of their processing."""

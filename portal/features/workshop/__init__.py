@@ -1,0 +1,1 @@
+"""Workshop: the page on which editors change a video, part by part."""

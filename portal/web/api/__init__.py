@@ -1,1 +1,0 @@
-"""The JSON API: its views, its shapes, and its description for programs and people."""

@@ -1,1 +1,0 @@
-"""Pages: views that render templates, and the values that templates use."""
