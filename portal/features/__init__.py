@@ -2,26 +2,52 @@
 
 from functools import partial
 
-from portal.features import captions, cuts, downloads, imports, posters, statistics, webhooks
+from portal.features import (
+    captions,
+    cuts,
+    downloads,
+    editing,
+    events,
+    imports,
+    library,
+    links,
+    people,
+    posters,
+    publishing,
+    replacement,
+    statistics,
+    watching,
+    webhooks,
+    workshop,
+)
 from portal.processing import encoding, first_pass, jobs, later_passes, removal, storyboards
 from portal.videos import playback_links
 from portal.videos.feature import Feature
 
-REMOVABLE = (
+_FOLDERS = (
+    publishing.FEATURE,
+    watching.FEATURE,
+    library.FEATURE,
+    workshop.FEATURE,
+    editing.FEATURE,
     captions.FEATURE,
+    links.FEATURE,
     posters.FEATURE,
+    replacement.FEATURE,
     cuts.FEATURE,
     downloads.FEATURE,
     imports.FEATURE,
+    events.FEATURE,
     webhooks.FEATURE,
     statistics.FEATURE,
+    people.FEATURE,
 )
 # Functions of features that follow when viewers get another version of a video.
 VERSION_HOOKS = tuple(
-    feature.follow_version for feature in REMOVABLE if feature.follow_version is not None
+    feature.follow_version for feature in _FOLDERS if feature.follow_version is not None
 )
 # Functions that find work which will create a video.
-PENDING = tuple(feature.find_pending for feature in REMOVABLE if feature.find_pending is not None)
+PENDING = tuple(feature.find_pending for feature in _FOLDERS if feature.find_pending is not None)
 _publish = partial(first_pass.publish_version, hooks=VERSION_HOOKS)
 FILMS = Feature(
     name="films",
@@ -35,4 +61,4 @@ FILMS = Feature(
     ),
     prune=playback_links.forget_unused,
 )
-FEATURES = (FILMS, *REMOVABLE)
+FEATURES = (FILMS, *_FOLDERS)

@@ -27,7 +27,7 @@ from portal.http.playlists import Playlists
 from portal.processing.version_hooks import VersionHook
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.videos.feature import FindPending, Pending
+from portal.videos.feature import FindPending, Pending, ReadPanel
 from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, issue_uploads
@@ -114,6 +114,7 @@ class WebContext:
     storage: Storage
     hooks: Sequence[VersionHook]
     pending: Sequence[FindPending]
+    panels: Sequence[ReadPanel]
     playlists: Playlists
     streams: EventStreams
     # Limit of concurrent searches, the most expensive requests that anyone may send.
@@ -174,7 +175,11 @@ def web_context() -> WebContext:
 
 @asynccontextmanager
 async def open_context(
-    config: Config, *, hooks: Sequence[VersionHook], pending: Sequence[FindPending]
+    config: Config,
+    *,
+    hooks: Sequence[VersionHook],
+    pending: Sequence[FindPending],
+    panels: Sequence[ReadPanel],
 ) -> AsyncIterator[WebContext]:
     """Open the context for the lifetime of a process, with what features declare.
 
@@ -190,6 +195,7 @@ async def open_context(
             storage=storage,
             hooks=hooks,
             pending=pending,
+            panels=panels,
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),

@@ -21,6 +21,8 @@ from portal.http.server.context import SAFE_METHODS
 
 MAX_INTEGER_DIGITS = 30
 JSON = "application/json"
+# Cache-Control of answers with secrets, such as addresses that let anyone watch.
+NO_STORE = "no-store"
 
 
 async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:

@@ -10,7 +10,6 @@ from uuid import UUID
 from portal.database.connection import lock_video, transaction
 from portal.database.models import Attempt, Rendition, RenditionState, Version, Video, VideoStatus
 from portal.features.captions import versions as caption_versions
-from portal.features.posters import service as posters
 from portal.processing import captions, outputs, renditions
 from portal.processing.jobs import enqueue_completion
 from portal.processing.sources import holds_source
@@ -20,6 +19,7 @@ from portal.storage.objects import output_root
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
+from portal.videos.poster import poster_key
 
 FIX = "Run `portal doctor --deep --fix`, which enqueues the job that makes them again."
 
@@ -128,7 +128,7 @@ async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:
         if missing := await _missing_files(root, folder, names, storage, kind=Kind.SUBTITLES):
             defects.append(Defect(Difference.CAPTIONS_INCOMPLETE, folder, missing))
     defects += await _find_master_defects(video, playlists, names, storage)
-    poster = posters.poster_key(video).removeprefix(root)
+    poster = poster_key(video).removeprefix(root)
     if video.has_poster and poster not in names:
         defects.append(Defect(Difference.POSTER_MISSING, poster))
     if video.has_storyboard:

@@ -1,7 +1,7 @@
 """Features: what one adds to the portal, as a value that web, workers and the janitor read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from uuid import UUID
 from prometheus_client.core import Metric
 
 from portal.accounts.permissions import Principal
-from portal.database.models import Version
+from portal.database.models import Version, Video
 from portal.errors import VideoNotFound
 from portal.processing.version_hooks import VersionHook
 from portal.queue.jobs import Job
@@ -35,6 +35,8 @@ class Pending:
     cancel: Callable[[Storage], Awaitable[None]]
 
 
+# Returns the template values of a panel in the workshop of a video, by name.
+ReadPanel = Callable[[Video], Awaitable[Mapping[str, object]]]
 # Finds the pending work for an id that a reader may see.
 FindPending = Callable[[UUID, Principal], Awaitable[Pending | None]]
 
@@ -43,7 +45,8 @@ FindPending = Callable[[UUID, Principal], Awaitable[Pending | None]]
 class Feature:
     """A feature: the name of its folder, its routes, its kinds of jobs with their work, its hooks.
 
-    `routes` names modules of the folder that have a blueprint. Only a web process imports them.
+    `routes` names modules of the folder that have a blueprint, and `panels` those with a function
+    `read_panel` for a panel of the workshop. Only a web process imports them.
     `follow_version` is called when viewers get another version, and `before_removal` before the
     files of a version are removed for good. The janitor calls `sweep`, which removes objects that
     are due at a time and returns their number, and `prune`, which deletes rows. Each worker runs
@@ -53,6 +56,7 @@ class Feature:
 
     name: str
     routes: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
     jobs: tuple[tuple[Job, Run], ...] = ()
     follow_version: VersionHook | None = None
     before_removal: Callable[[Version, Storage], Awaitable[None]] | None = None

@@ -20,6 +20,7 @@ from portal.database.connection import (
     fetch_rows,
 )
 from portal.database.models import VideoStatus
+from portal.events.records import TranscodeFailure
 from portal.queue.jobs import QUEUES
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
@@ -220,8 +221,7 @@ class Progress:
 
     work: JobProgress
     remaining: JobProgress | None = None
-    failure_code: str | None = None
-    failure_message: str | None = None
+    failure: TranscodeFailure | None = None
     notes: tuple[Note, ...] = ()
     renditions: tuple[RenditionProgress, ...] = ()
     captions: tuple[CaptionTrack, ...] = ()
@@ -262,8 +262,7 @@ def _progress(video: Row) -> Progress:
     return Progress(
         work=_work(video),
         remaining=_remaining(video, rows),
-        failure_code=video["failure_code"],
-        failure_message=video["failure_message"],
+        failure=TranscodeFailure.of(video["failure_code"], video["failure_message"]),
         notes=tuple(Note(code) for code in video["notes"]),
         renditions=tuple(_rendition(row, making=video["number"]) for row in rows),
         captions=tuple(CaptionTrack(**row) for row in video["captions"] or ()),

@@ -7,7 +7,7 @@ database, storage and the queue when it starts.
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -21,22 +21,6 @@ from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
 from portal.features import FEATURES, PENDING, VERSION_HOOKS
-from portal.features.editing import api as editing_api
-from portal.features.editing import pages as editing
-from portal.features.editing import visibility
-from portal.features.events import api as events
-from portal.features.library import bulk_actions
-from portal.features.library import pages as library
-from portal.features.links import api as access
-from portal.features.people import account, signing_in
-from portal.features.people import pages as people
-from portal.features.publishing import api as videos
-from portal.features.publishing import pages as upload
-from portal.features.publishing import transcodes_api as transcodes
-from portal.features.publishing import uploads_api as uploads
-from portal.features.watching import embedding, playback
-from portal.features.watching import pages as video
-from portal.features.workshop import pages as workshop
 from portal.http import assets, auth, errors, formatting, idempotency, json_bodies
 from portal.http.composition import WebContext, open_context
 from portal.http.server import limits
@@ -46,6 +30,7 @@ from portal.http.server.limits import Rate
 from portal.http.server.origins import check_origin, share
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
+from portal.videos.feature import Feature
 from portal.web import monitoring, openapi
 
 logger = logging.getLogger(__name__)
@@ -55,21 +40,7 @@ RESPONSE_TIMEOUT_S = 60
 # Frequent paths of no interest in a trace, and paths that contain secrets.
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # Modules with a blueprint that belong to no feature.
-API = (videos, transcodes, openapi, editing_api, uploads, access, events)
-PAGES = (
-    account,
-    bulk_actions,
-    editing,
-    embedding,
-    library,
-    people,
-    signing_in,
-    upload,
-    video,
-    visibility,
-    workshop,
-)
-FILES_AND_STATE = (assets, monitoring, playback)
+SITE = (assets, monitoring, openapi)
 
 
 def create_app(config: Config | None = None) -> Quart:
@@ -83,12 +54,7 @@ def create_app(config: Config | None = None) -> Quart:
     app.config["BODY_TIMEOUT"] = limits.BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
     openapi.install_openapi(app, config)
-    features = (
-        import_module(f"portal.features.{feature.name}.{name}")
-        for feature in FEATURES
-        for name in feature.routes
-    )
-    for module in (*API, *features, *PAGES, *FILES_AND_STATE):
+    for module in (*SITE, *_modules_of(lambda feature: feature.routes)):
         app.register_blueprint(module.blueprint)
     app.request_class = limits.limited_request_class(_body_limits(app))
     tracing.start("web")
@@ -99,6 +65,13 @@ def create_app(config: Config | None = None) -> Quart:
     _install_templates(app, config)
     _install_middleware(app, config)
     return app
+
+
+def _modules_of(names: Callable[[Feature], Sequence[str]]) -> Iterator[Any]:
+    """Import the modules of features that `names` returns for each."""
+    for feature in FEATURES:
+        for name in names(feature):
+            yield import_module(f"portal.features.{feature.name}.{name}")
 
 
 async def _note_route() -> None:
@@ -186,7 +159,6 @@ def _install_templates(app: Quart, config: Config) -> None:
 
     for template_filter in formatting.FILTERS:
         app.add_template_filter(template_filter)
-    app.add_template_global(signing_in.current_viewer)
     app.jinja_env.globals["features"] = {feature.name for feature in FEATURES}
 
     @app.template_global()
@@ -216,11 +188,14 @@ def _install_middleware(app: Quart, config: Config) -> None:
         else:
             await framework(scope, receive, send)
 
+    panels = [module.read_panel for module in _modules_of(lambda feature: feature.panels)]
     app.asgi_app = asgi_app  # type: ignore[method-assign]  # as Quart documents
 
     @app.while_serving
     async def context() -> AsyncGenerator[None]:
-        async with open_context(config, hooks=VERSION_HOOKS, pending=PENDING) as opened:
+        async with open_context(
+            config, hooks=VERSION_HOOKS, pending=PENDING, panels=panels
+        ) as opened:
             app.extensions["portal"] = opened
             headers.set(config, await _storage_origin(opened))
             await _warn_if_open(opened)

@@ -41,7 +41,6 @@ from portal.database.models import (
 )
 from portal.features import VERSION_HOOKS
 from portal.features.deletion import service as deletion
-from portal.features.posters import service as posters
 from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.maintenance.janitor import Cutoffs
@@ -49,6 +48,7 @@ from portal.processing import attempts, removal
 from portal.processing.versions import WITHDRAWN_AT, make_current
 from portal.storage.calls import StorageRefused
 from portal.uploads import service as uploads
+from portal.videos.poster import poster_key
 
 pytestmark = pytest.mark.shared_app()
 
@@ -236,7 +236,7 @@ async def test_poster_that_an_earlier_portal_stored_outlasts_the_replaced_file(
     assert not await Version.exists(id=former.id)
     poster = f"hls/{video.id}/posters/poster-2.jpg"
     assert await stored(resources.storage, video.id) == [poster]
-    assert posters.poster_key(await Video.get(id=video.id)) == poster
+    assert poster_key(await Video.get(id=video.id)) == poster
 
 
 async def test_version_does_not_come_back_once_its_removal_has_begun(

@@ -148,7 +148,8 @@ async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Repl
     await replaced.process()
     failed = await replaced.read()
     assert (failed.state, failed.file_name) == (VersionState.FAILED, "new.mp4")
-    assert failed.failure_message
+    assert failed.failure is not None
+    assert failed.failure.message
     after = await replaced.record()
     assert {**after, "updatedAt": before["updatedAt"]} == before
     assert await replaced.plays(await replaced.playlist())

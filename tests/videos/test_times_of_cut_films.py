@@ -36,6 +36,7 @@ from portal.http.composition import WebContext
 from portal.processing.captions import TRANSCRIPTION, CaptionText
 from portal.processing.versions import make_current
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
+from portal.videos.poster import poster_key, poster_revision
 from portal.videos.words import find_said, videos_that_say
 
 pytestmark = pytest.mark.shared_app
@@ -384,19 +385,19 @@ async def test_a_poster_that_shows_a_removed_frame_is_hidden(resources: WebConte
     )
     chosen = f"hls/{video.id}/posters/poster-1.jpg"
     video = await Video.get(id=video.id)
-    of_film = posters.poster_revision(video)
+    of_film = poster_revision(video)
     video = await cut_video(video, KEEP)
     # Browsers that have the removed frame don't show it any more.
-    assert posters.poster_revision(video) != of_film
-    assert posters.poster_key(video) == f"hls/{video.id}/{video.published_attempt}/poster.jpg"
+    assert poster_revision(video) != of_film
+    assert poster_key(video) == f"hls/{video.id}/{video.published_attempt}/poster.jpg"
     video = await cut_video(video, [[25.0, 60.0]])
-    assert posters.poster_key(video) == chosen
+    assert poster_key(video) == chosen
     video = await cut_video(video, KEEP)
     # A request is for a time of the cut film.
     await posters.request_poster(video.id, time_s=12.0)
     assert (await PosterRequest.get(video_id=video.id)).time_s == 52.0
     video = await cut_video(video, None)
-    assert posters.poster_key(video) == chosen
+    assert poster_key(video) == chosen
 
 
 async def test_another_file_shows_nothing_that_was_cut_before(
@@ -414,7 +415,7 @@ async def test_another_file_shows_nothing_that_was_cut_before(
         present = await go_to(version, resources)
         assert await shown_cues(present) == cues
         assert await chapters_of(client, present) == chapters
-        assert posters.poster_key(present).endswith(f"/{present.published_attempt}/poster.jpg")
+        assert poster_key(present).endswith(f"/{present.published_attempt}/poster.jpg")
 
 
 async def test_captions_and_chapters_come_back_with_the_former_file(

@@ -10,7 +10,8 @@ from portal.videos.feature import Feature
 
 FEATURE = Feature(
     name="captions",
-    routes=("api", "chapters_api", "pages"),
+    routes=("api", "chapters_api", "transcription_api", "pages"),
+    panels=("pages",),
     jobs=((CAPTIONS, service.store), (TRANSCRIPTION, transcription.make_captions)),
     follow_version=versions.follow_version,
 )

@@ -24,6 +24,7 @@ from portal.errors import (
 from portal.features.captions import service as captions
 from portal.features.captions import transcription
 from portal.features.captions.service import CaptionChange
+from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
 from portal.http.server.context import expect_player
@@ -43,6 +44,8 @@ from portal.transcoding.packaging.webvtt import Cue, clock
 
 blueprint = Blueprint("captions", __name__)
 
+# Id of the panel's element.
+PANEL = "captions-panel"
 # The form that checks a file sends it back as text (base64).
 FILE = Body(max_file_bytes=MAX_FILE_BYTES * 4 // 3)
 TOO_LARGE = "This file is larger than 4 MiB. Choose a smaller one."
@@ -133,8 +136,39 @@ async def captions_panel(video_id: str) -> str:
         "videos/_captions.html",
         video=video,
         transcoding=await read_progress(video.id),
-        **await panel(video),
+        **await read_panel(video),
     )
+
+
+@blueprint.post("/videos/<video_id>/captions")
+@policy(Policy.EDIT, body=FILE)
+async def add_captions(video_id: str) -> ResponseReturnValue:
+    """Add captions, or show the form. Without a file, open the editor to write them."""
+    video = await read_video(video_id)
+    added = await _add(video)
+    if isinstance(added, CaptionsForm):
+        return await render_workshop(video, {"captions_sent": added}), 422 if added.faults else 200
+    if not added.cue_count:
+        return redirect(url_for("captions.editor", video_id=video.id, language=added.language), 303)
+    return redirect_to_panel(video.id, PANEL, saved="captions")
+
+
+@blueprint.post("/videos/<video_id>/captions/transcription")
+@policy(Policy.EDIT)
+async def transcribe(video_id: str) -> ResponseReturnValue:
+    """Request automatic captions, or show the form with its faults."""
+    video = await read_video(video_id)
+    spoken = (await request.form).get("spoken", "").strip()
+    try:
+        language = _language(spoken) if spoken else None
+        await transcription.request(video.id, language)
+    except InvalidRequest as exc:
+        form = CaptionsForm(spoken=spoken, faults={"spoken": exc.by_field["language"]})
+    except Conflict as exc:
+        form = CaptionsForm(spoken=spoken, faults={"spoken": exc.detail})
+    else:
+        return redirect_to_panel(video.id, PANEL)
+    return await render_workshop(video, {"captions_sent": form}), 422
 
 
 @blueprint.post("/videos/<video_id>/captions/<language>/shown")
@@ -146,7 +180,7 @@ async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
         track = await captions.find_captions(video.id, language)
         change = CaptionChange(is_default=not track.is_default)
         await captions.change(video.id, track.language, change, versions=None)
-    return _workshop(video)
+    return redirect_to_panel(video.id, PANEL)
 
 
 @blueprint.post("/videos/<video_id>/captions/<language>/remove")
@@ -156,7 +190,7 @@ async def remove_captions(video_id: str, language: str) -> ResponseReturnValue:
     video = await read_video(video_id)
     with suppress(CaptionsNotFound):
         await captions.remove(video.id, language, versions=None)
-    return _workshop(video)
+    return redirect_to_panel(video.id, PANEL)
 
 
 @blueprint.post("/videos/<video_id>/captions/transcription/cancel")
@@ -166,12 +200,7 @@ async def cancel_transcription(video_id: str) -> ResponseReturnValue:
     video = await read_video(video_id)
     with suppress(TranscriptionNotFound):
         await transcription.cancel(video.id)
-    return _workshop(video)
-
-
-def _workshop(video: Video) -> ResponseReturnValue:
-    address = url_for("workshop.workshop", video_id=video.id, _anchor="captions-panel")
-    return redirect(address, 303)
+    return redirect_to_panel(video.id, PANEL)
 
 
 async def _editor(video: Video, api: str, *, label: str = "", language: str = "") -> str:
@@ -188,7 +217,7 @@ async def _editor(video: Video, api: str, *, label: str = "", language: str = ""
     )
 
 
-async def add(video: Video) -> Caption | CaptionsForm:
+async def _add(video: Video) -> Caption | CaptionsForm:
     """Add the captions of the form.
 
     Returns the captions, or the form with its faults or with a file to check.
@@ -288,27 +317,15 @@ def _shift_s(text: str) -> float:
     return shift_s if abs(shift_s) <= MAX_SHIFT_S else 0.0
 
 
-async def panel(video: Video, form: CaptionsForm | None = None) -> dict[str, object]:
-    """Return the values of the workshop's captions panel, with a submitted form."""
+async def read_panel(video: Video) -> dict[str, object]:
+    """Return the values of the panel, with an empty form."""
     return {
-        "captions_sent": form or CaptionsForm(),
+        "captions_sent": CaptionsForm(),
+        "is_captions_saved": request.args.get("saved") == "captions",
         "languages": LANGUAGES,
         "can_transcribe": web_context().config.captions_model is not None,
         "transcription": await transcription.read(video.id),
     }
-
-
-async def transcribe(video: Video) -> CaptionsForm | None:
-    """Request machine captions; return the form if it has faults."""
-    spoken = (await request.form).get("spoken", "").strip()
-    try:
-        language = _language(spoken) if spoken else None
-        await transcription.request(video.id, language)
-    except InvalidRequest as exc:
-        return CaptionsForm(spoken=spoken, faults={"spoken": exc.by_field["language"]})
-    except Conflict as exc:
-        return CaptionsForm(spoken=spoken, faults={"spoken": exc.detail})
-    return None
 
 
 def _language(named: str) -> str:

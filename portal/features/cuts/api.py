@@ -194,7 +194,7 @@ def _cuts_record(video: Video, recorded: Cuts) -> CutsRecord:
         live_keep=_kept_intervals(recorded.live_keep),
         state=recorded.state,
         percent=round(recorded.percent, 1),
-        failure=TranscodeFailure.of(recorded.failure_code, recorded.failure_message),
+        failure=recorded.failure,
         film_seconds=recorded.film_s,
         film_url=None if film_attempt is None else film_below(base, video.id, film_attempt),
     )

@@ -78,6 +78,12 @@ async def state(video_id: str) -> ResponseReturnValue:
     return await render_template("videos/_cuts_state.html", video=video, cuts=recorded)
 
 
+@blueprint.app_template_global()
+async def whole_length_s(video: Video) -> float | None:
+    """Return the length of the whole film of a cut video; None for a video that isn't cut."""
+    return (await cuts.read(video.id)).film_s if video.keep else None
+
+
 async def _values(video_id: str) -> dict[str, Any]:
     """Return the values of the editor's template. `film` is None until the film can be cut.
 

@@ -16,6 +16,7 @@ from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, note
+from portal.events.records import TranscodeFailure
 from portal.features.replacement import service as replacement
 from portal.features.replacement.service import VersionState
 from portal.processing.jobs import enqueue_transcode
@@ -76,8 +77,7 @@ class Cuts:
     live_keep: Kept | None
     state: VersionState
     percent: float
-    failure_code: str | None
-    failure_message: str | None
+    failure: TranscodeFailure | None
     film_id: UUID
     film_s: float | None
     film_attempt: int | None
@@ -219,8 +219,7 @@ def _cuts(row: Row) -> Cuts:
         live_keep=_kept(row["live_keep"]),
         state=state,
         percent=100.0 if state is VersionState.LIVE else row["percent"],
-        failure_code=row["failure_code"],
-        failure_message=row["failure_message"],
+        failure=TranscodeFailure.of(row["failure_code"], row["failure_message"]),
         film_id=row["film_id"],
         film_s=row["film_s"],
         film_attempt=row["film_attempt"],

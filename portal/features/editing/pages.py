@@ -17,6 +17,7 @@ from werkzeug.datastructures import MultiDict
 
 from portal.database.models import Video
 from portal.errors import InvalidRequest
+from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
 from portal.http.schemas.metadata import VideoMetadata
@@ -68,9 +69,19 @@ class EditForm:
         )
 
 
+@blueprint.post("/videos/<video_id>/edit")
+@policy(Policy.EDIT)
+async def save_details(video_id: str) -> ResponseReturnValue:
+    """Save the details, and show the result in the workshop."""
+    form = await save(video_id)
+    if not form.is_saved:
+        return await render_workshop(form.video, {"details": form}), form.status
+    return redirect_to_panel(form.video.id, "save-button", saved="details", kept=form.kept)
+
+
 @blueprint.post("/videos/<video_id>/edit/details")
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
-async def save_details(video_id: str) -> ResponseReturnValue:
+async def save_details_fragment(video_id: str) -> ResponseReturnValue:
     """Save the details, and return the form with the result."""
     return await form_fragment("videos/_form.html", form=await save(video_id))
 
@@ -83,6 +94,13 @@ async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
         return text, form.status
     head = await render_template("videos/_workshop_head.html", video=form.video, is_news=True)
     return text + head, VIDEO_CHANGED
+
+
+async def read_panel(video: Video) -> dict[str, object]:
+    """Return the form, and whether the page announces that it was saved."""
+    is_saved = request.args.get("saved") == "details"
+    form = recorded_form(video, kept=request.args.getlist("kept"), is_saved=is_saved)
+    return {"details": form, "categories": await web_context().categories.names()}
 
 
 def recorded_form(video: Video, *, kept: Collection[str] = (), is_saved: bool = False) -> EditForm:

@@ -16,6 +16,7 @@ from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
 from portal.errors import InvalidRequest
 from portal.features.editing.pages import Body, EditForm, form_fragment
+from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.schemas.access import AccessRecord
@@ -54,11 +55,28 @@ async def panel(video_id: str) -> str:
     return await render_template("videos/_access.html", form=form)
 
 
+@blueprint.post("/videos/<video_id>/access")
+@policy(Policy.EDIT)
+async def save_access(video_id: str) -> ResponseReturnValue:
+    """Save the audience, and show the result in the workshop."""
+    form = await save(video_id)
+    if not form.is_saved:
+        return await render_workshop(form.video, {"access": form}), form.status
+    return redirect_to_panel(form.video.id, "access", saved="access", kept=form.kept)
+
+
 @blueprint.post("/videos/<video_id>/access/panel")
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def save_panel(video_id: str) -> ResponseReturnValue:
     """Save the audience, and return the form with the result."""
     return await form_fragment("videos/_access.html", form=await save(video_id))
+
+
+async def read_panel(video: Video) -> dict[str, object]:
+    """Return the form, and whether the page announces that it was saved."""
+    is_saved = request.args.get("saved") == "access"
+    kept = request.args.getlist("kept")
+    return {"access": await recorded_form(video, kept=kept, is_saved=is_saved)}
 
 
 async def recorded_form(

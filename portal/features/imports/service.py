@@ -23,6 +23,7 @@ from portal.database.connection import server_time, transaction
 from portal.database.models import Upload, Visibility
 from portal.database.work_models import Import
 from portal.events.log import Actor, EventType, act_as, note_outcome
+from portal.events.records import TranscodeFailure
 from portal.features.imports.fetching import (
     TYPES,
     Fetch,
@@ -114,8 +115,7 @@ async def find_pending(video_id: UUID, reader: Principal) -> Pending | None:
         absence = errors.ImportFailed(f"The import failed. {row.error_message}", failure=failure)
     progress = Progress(
         work=JobProgress(stage=stage, percent=percent),
-        failure_code=row.error_code,
-        failure_message=row.error_message,
+        failure=TranscodeFailure.of(row.error_code, row.error_message),
     )
     cancel_row = partial(cancel, row)
     return Pending(id=row.id, absence=absence, progress=progress, cancel=cancel_row)

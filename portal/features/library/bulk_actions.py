@@ -143,6 +143,11 @@ async def delete(video_id: str) -> ResponseReturnValue:
     return redirect(url_for(TABLE, **toast), 303)
 
 
+async def read_panel(video: Video) -> dict[str, object]:
+    """Return what the workshop says of a deletion."""
+    return {"is_file_shared": await deletion.is_file_shared(video)}
+
+
 def toast_of(args: MultiDict[str, str]) -> dict[str, Any] | None:
     """Return the toast of an address: its message, `timeout_s`, and the ids of an undo button.
 

@@ -2,3 +2,7 @@
 
 The rules are in `portal.accounts`.
 """
+
+from portal.videos.feature import Feature
+
+FEATURE = Feature(name="people", routes=("api", "account", "pages", "signing_in"))

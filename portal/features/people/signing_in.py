@@ -48,6 +48,7 @@ REFUSED_THERE = (
 )
 
 
+@blueprint.app_template_global()
 async def current_viewer() -> dict[str, Any] | None:
     """Return the facts about the viewer that all pages use; None if the viewer can't be identified.
 

@@ -11,6 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from portal.database.models import PosterRequest, PosterState, Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest
 from portal.features.posters import service as posters
+from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.server.headers import VIDEO_CHANGED
 from portal.http.server.limits import Body
@@ -66,6 +67,26 @@ async def poster(video_id: str) -> ResponseReturnValue:
     return await _render_poster(video_id, watched=watched_poster())
 
 
+@blueprint.post("/videos/<video_id>/poster")
+@policy(Policy.EDIT)
+async def replace_poster(video_id: str) -> ResponseReturnValue:
+    """Request a frame as the poster, and show its state in the workshop."""
+    requested = await request_frame(video_id)
+    return redirect_to_panel(requested.video_id, "poster", watched=requested.number)
+
+
+@blueprint.post("/videos/<video_id>/poster/picture")
+@policy(Policy.EDIT, body=PICTURE)
+async def send_picture(video_id: str) -> ResponseReturnValue:
+    """Request an uploaded picture as the poster, and show its state in the workshop."""
+    requested = await request_picture(video_id)
+    if isinstance(requested, PosterRequest):
+        return redirect_to_panel(requested.video_id, "poster", watched=requested.number)
+    video = await read_video(video_id)
+    view = await poster_view(video, fault=requested)
+    return await render_workshop(video, {"poster": view}), 422
+
+
 @blueprint.post("/videos/<video_id>/poster/frame")
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def replace_poster_fragment(video_id: str) -> ResponseReturnValue:
@@ -118,6 +139,11 @@ async def request_picture(video_id: str) -> PosterRequest | str:
         return await posters.request_poster(video.id, picture=picture)
     except PictureRejected as exc:
         return FAULTS[exc.code]
+
+
+async def read_panel(video: Video) -> dict[str, object]:
+    """Return the value of the panel, with the request that the page announces."""
+    return {"poster": await poster_view(video, watched=watched_poster())}
 
 
 async def poster_view(video: Video, *, watched: int = 0, fault: str = "") -> PosterView | None:

@@ -35,11 +35,12 @@ from portal.queue.tries import TriesExhausted, one_try
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_root
-from portal.transcoding.encoding.pictures import POSTER_NAME, cut_frame, fit_picture, picture_kind
+from portal.transcoding.encoding.pictures import cut_frame, fit_picture, picture_kind
 from portal.transcoding.errors import PictureFault, PictureRejected, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.kept import Kept
+from portal.videos.poster import lacks_poster_frame
 from portal.videos.reading import locked_ready_video
 
 logger = logging.getLogger(__name__)
@@ -66,27 +67,6 @@ ENOUGH_PIXELS_ACROSS = 1080
 ADD_PICTURE = "INSERT INTO poster_pictures (video_id, content) VALUES (%s, %s)"
 PICTURE = "SELECT content FROM poster_pictures WHERE video_id = %s"
 DROP_PICTURE = "DELETE FROM poster_pictures WHERE video_id = %s"
-
-
-def poster_key(video: Video) -> str:
-    """Return the storage key of the poster of a ready video.
-
-    It is the frame that transcoding chose if there was no request, or if its frame is cut.
-    """
-    path = None if lacks_poster_frame(video) else video.poster_path
-    return output_root(video.id) + (path or f"{video.published_attempt}/{POSTER_NAME}")
-
-
-def poster_revision(video: Video) -> str:
-    """Return the value in the poster's address that changes with the poster of a ready video."""
-    return f"{video.published_attempt}-{video.poster_version}"
-
-
-def lacks_poster_frame(video: Video) -> bool:
-    """Return whether the frame that a requested poster shows is cut from the film."""
-    if video.keep is None or video.poster_time_s is None:
-        return False
-    return Kept.of(video.keep).cut_time_s(video.poster_time_s) is None
 
 
 async def follow_version(change: VersionChange) -> None:

@@ -19,6 +19,7 @@ from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
+from portal.events.records import TranscodeFailure
 from portal.processing import attempts, renditions, versions
 from portal.processing.removal import remove_source
 from portal.processing.version_hooks import VersionHook
@@ -80,8 +81,7 @@ class Replacement:
     size_bytes: int
     state: VersionState
     percent: float
-    failure_code: str | None
-    failure_message: str | None
+    failure: TranscodeFailure | None
     started_at: datetime
     revertible_until: datetime | None
     version: str
@@ -214,8 +214,7 @@ def _replacement(row: Row) -> Replacement:
         size_bytes=row["size_bytes"],
         state=state,
         percent=100.0 if row["is_current"] else row["percent"],
-        failure_code=row["failure_code"],
-        failure_message=row["failure_message"],
+        failure=TranscodeFailure.of(row["failure_code"], row["failure_message"]),
         started_at=row["created_at"],
         revertible_until=until,
         version=f"{row['film_id'].hex}-{state}",

@@ -14,7 +14,6 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.accounts.people import names_of
 from portal.database.models import Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, NothingToRetry
-from portal.features.posters.service import poster_revision
 from portal.features.watching import positions as watching
 from portal.features.watching.preview import WatchablePart, read_watchable_part
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal, require_person
@@ -26,6 +25,7 @@ from portal.text import whole_number
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos import publishing
 from portal.videos.library import related_videos
+from portal.videos.poster import poster_revision
 from portal.videos.reading import parse_video_id, preview_url, stream_below
 
 blueprint = Blueprint("video", __name__)

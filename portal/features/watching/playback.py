@@ -34,7 +34,6 @@ from portal.database.models import Video, VideoStatus
 from portal.errors import NotFound, VideoNotFound
 from portal.features.captions import service as captions
 from portal.features.cuts import service as cuts
-from portal.features.posters.service import poster_key, poster_revision
 from portal.features.watching import preview
 from portal.http.auth import Policy, declaration_of, policy
 from portal.http.clips import PARAMETERS, Clip, parse_clip
@@ -50,6 +49,7 @@ from portal.transcoding.packaging.hls import media_playlist_name
 from portal.transcoding.packaging.master import MASTER_NAME, without_missing_captions
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos.chapters import read_chapters
+from portal.videos.poster import poster_key, poster_revision
 from portal.videos.reading import Delivery, Served, delivery_of, fetch_served
 
 blueprint = Blueprint("playback", __name__)

@@ -1,0 +1,54 @@
+"""JSON API of the audience of a video."""
+
+from quart import Blueprint, Response, request
+from quart_schema import document_headers, document_request, document_response, tag_blueprint
+
+from portal.database.models import Video
+from portal.http.auth import Policy, policy
+from portal.http.json_bodies import json_response, named_versions, read_json
+from portal.http.schemas.access import AccessRecord
+from portal.http.schemas.base import EditHeaders
+from portal.http.schemas.validation import recorded_shape, validated
+from portal.http.videos import read_video, require_video
+from portal.videos import visibility
+
+blueprint = Blueprint("api_access", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Access"])
+
+
+@blueprint.get("/videos/<id>/access")
+@policy(Policy.EDIT, headers=("ETag",))
+@document_response(AccessRecord)
+async def get_access(id: str) -> Response:
+    """Read the audience of a video.
+
+    Send the ETag back in If-Match when you change the audience.
+    """
+    response = _access_response(await read_video(id))
+    return await response.make_conditional(request)
+
+
+@blueprint.put("/videos/<id>/access")
+@policy(Policy.EDIT, headers=("ETag",))
+@document_headers(EditHeaders)
+@document_request(AccessRecord)
+@document_response(AccessRecord)
+async def put_access(id: str) -> Response:
+    """Change the audience of a video.
+
+    The change is in effect when you get the response, which takes up to 2 s unless the video is
+    public now. If-Match must name the version that you read, or be `*`. If someone else has changed
+    the audience since, nothing is written.
+    """
+    video_id = await require_video(id)
+    versions = named_versions(is_required=True)
+    record = validated(AccessRecord, await read_json())
+    return _access_response(
+        await visibility.save_access(video_id, record.value(), versions=versions)
+    )
+
+
+def _access_response(video: Video) -> Response:
+    access = visibility.recorded_access(video)
+    record = recorded_shape(AccessRecord, access)
+    return json_response(record, cache_control="private, no-cache", etag=access.version)
