@@ -27,7 +27,7 @@ from running_portal import (
     migrated_services,
     run_portal,
 )
-from signed_in import CREDENTIALS, as_new, make_account, one_app
+from signed_in import CREDENTIALS, OWN_PAGE, Sender, as_new, make_account, one_app, signed_in
 from speech import Speech, install_speech
 
 import portal
@@ -235,3 +235,21 @@ def long_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_video(
         tmp_path_factory.mktemp("media") / "long.mp4", seconds=20, size="1280x720", copyable=False
     )
+
+
+@pytest.fixture
+def anyone(app: Quart) -> Sender:
+    """A browser in which nobody is signed in."""
+    return Sender(app, OWN_PAGE)
+
+
+@pytest.fixture
+def here(app: Quart) -> Sender:
+    """A browser on the portal's own machine."""
+    return Sender(app, OWN_PAGE, address="127.0.0.1")
+
+
+@pytest.fixture
+async def owner(app: Quart, olga: Account) -> Sender:
+    """A browser in which the owner is signed in."""
+    return await signed_in(app, olga)

@@ -65,7 +65,7 @@ FOR_PEOPLE = frozenset({Policy.ADMINISTER, Policy.OWN_ACCOUNT})
 SEEN = frozenset({Policy.WATCH, Policy.PLAY})
 TO_A_VIDEO = frozenset({Policy.EDIT, Policy.DELETE})
 # Template that replaces the page of a video that is no longer available.
-VIDEO_UNAVAILABLE = "videos/_unavailable.html"
+VIDEO_UNAVAILABLE = "errors/_video_unavailable.html"
 # Attribute of a view.
 DECLARATION = "portal_declaration"
 # A request's own value.

@@ -188,5 +188,5 @@ async def error_page(error: errors.PortalError, **viewer: None) -> str:
     state = state_of(request.scope)
     if state.framed_by or state.playback_token:
         # A frame on another site, or a playback link, does not grant the rest of the portal.
-        return await render_template("embed/error.html", **context)
+        return await render_template("watching/embed_error.html", **context)
     return await render_template("errors/error.html", **context)

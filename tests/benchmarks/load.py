@@ -49,7 +49,7 @@ EDITOR_POLL_S = 5.0
 # Maximum number of processing cards that a page of the library polls.
 CARDS = 12
 # Name, page, polled address, interval, and share of a hundred viewers: as in
-# templates/videos/_status.html, library/_poll.html and embed/_stage.html.
+# templates/watching/_status.html, library/_poll.html and watching/_embed_stage.html.
 PAGES = (
     ("status", "/videos/{id}", "/videos/{id}/status", 2.0, 45),
     ("library", "/", "/library/progress?{cards}", 2.0, 25),

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as edit from "../../static/src/captions/cues.js";
-import { History } from "../../static/src/editing/history.js";
+import { History } from "../../static/src/editor/history.js";
 
 const cue = (start_ms, end_ms, text = "A.", settings = "") => ({ start_ms, end_ms, text, settings });
 const FIRST = cue(1000, 3000, "Good morning, good evening.");

@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseStartTime_s } from "../../static/src/format.js";
 import { NoResponse, Refused, SIGNED_OUT } from "../../static/src/requests.js";
-import { NotPublished, TransferFailed } from "../../static/src/upload/failures.js";
-import { publish } from "../../static/src/upload/publication.js";
-import { openOf, uploadOf } from "../../static/src/upload/selectors.js";
-import { initialState, reduce } from "../../static/src/upload/state.js";
-import { batchOf, noteOf, overallOf, questionOf, statusOf, submitOf, visibilityText } from "../../static/src/upload/texts.js";
+import { NotPublished, TransferFailed } from "../../static/src/publishing/failures.js";
+import { publish } from "../../static/src/publishing/publication.js";
+import { openOf, uploadOf } from "../../static/src/publishing/selectors.js";
+import { initialState, reduce } from "../../static/src/publishing/state.js";
+import { batchOf, noteOf, overallOf, questionOf, statusOf, submitOf, visibilityText } from "../../static/src/publishing/texts.js";
 
 const MIB = 2 ** 20;
 const NO_LIMITS = { size_bytes: 0, duration_s: 0, pixels: 0 };

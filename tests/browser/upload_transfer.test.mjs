@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { NoResponse, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { retry } from "../../static/src/retry.js";
-import { publish } from "../../static/src/upload/publication.js";
-import { TRANSFER, TransferFailed } from "../../static/src/upload/failures.js";
-import { put, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
-import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
-import { newUpload, withTransferUpdate } from "../../static/src/upload/upload.js";
-import { statusOf } from "../../static/src/upload/texts.js";
+import { publish } from "../../static/src/publishing/publication.js";
+import { TRANSFER, TransferFailed } from "../../static/src/publishing/failures.js";
+import { put, rangeOf, sendParts, sizeOf } from "../../static/src/publishing/storage.js";
+import { partsToSend, Transfer } from "../../static/src/publishing/transfer.js";
+import { newUpload, withTransferUpdate } from "../../static/src/publishing/upload.js";
+import { statusOf } from "../../static/src/publishing/texts.js";
 
 const MIB = 2 ** 20;
 const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private" };

@@ -1,6 +1,6 @@
 """Cross-site request forgery: another site's page makes a signed-in browser send requests.
 
-`tests/web/server/test_security.py` tests how such pages are recognized; these tests cover all
+`tests/http/test_security.py` tests how such pages are recognized; these tests cover all
 routes.
 """
 

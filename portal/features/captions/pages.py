@@ -133,7 +133,7 @@ async def captions_panel(video_id: str) -> str:
     """Render the list of captions, which reloads itself while a machine writes some."""
     video = await read_video(video_id)
     return await render_template(
-        "videos/_captions.html",
+        "captions/_panel.html",
         video=video,
         transcoding=await read_progress(video.id),
         **await read_panel(video),
@@ -207,7 +207,7 @@ async def _editor(video: Video, api: str, *, label: str = "", language: str = ""
     """Render the editor of captions, or of chapters if there is no label."""
     expect_player(request.scope)
     return await render_template(
-        "videos/captions.html",
+        "captions/page.html",
         video=video,
         transcoding=await read_progress(video.id),
         may_edit=True,

@@ -59,14 +59,14 @@ class Film:
 async def editor(video_id: str) -> str:
     """Render the page."""
     expect_player(request.scope)
-    return await render_template("videos/cuts.html", **await _values(video_id))
+    return await render_template("cuts/page.html", **await _values(video_id))
 
 
 @blueprint.get("/videos/<video_id>/cuts/editor")
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def editor_fragment(video_id: str) -> str:
     """Render the editor, or why the video can't be cut yet, which polls itself."""
-    return await render_template("videos/_cuts_editor.html", **await _values(video_id))
+    return await render_template("cuts/_editor.html", **await _values(video_id))
 
 
 @blueprint.get("/videos/<video_id>/cuts/state")
@@ -75,7 +75,7 @@ async def state(video_id: str) -> ResponseReturnValue:
     """Render the state of the cuts, which polls itself while a cut is made."""
     video = await read_video(video_id)
     recorded = await cuts.read(video.id)
-    return await render_template("videos/_cuts_state.html", video=video, cuts=recorded)
+    return await render_template("cuts/_state.html", video=video, cuts=recorded)
 
 
 @blueprint.app_template_global()

@@ -32,7 +32,7 @@ async def files(video_id: str) -> str:
     """List the files of a video to save."""
     video = await read_video(video_id)
     return await render_template(
-        "videos/downloads.html",
+        "downloads/page.html",
         video=video,
         groups=_groups(await read_files(video)),
         failures=LASTING_FAILURES,

@@ -83,7 +83,7 @@ async def save_details(video_id: str) -> ResponseReturnValue:
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def save_details_fragment(video_id: str) -> ResponseReturnValue:
     """Save the details, and return the form with the result."""
-    return await form_fragment("videos/_form.html", form=await save(video_id))
+    return await form_fragment("editing/_details.html", form=await save(video_id))
 
 
 async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
@@ -92,7 +92,7 @@ async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
     text = await render_template(template, form=form, categories=names)
     if not form.is_saved:
         return text, form.status
-    head = await render_template("videos/_workshop_head.html", video=form.video, is_news=True)
+    head = await render_template("workshop/_head.html", video=form.video, is_news=True)
     return text + head, VIDEO_CHANGED
 
 

@@ -52,7 +52,7 @@ class AccessForm(EditForm):
 async def panel(video_id: str) -> str:
     """Return the form with the recorded values."""
     form = await recorded_form(await read_video(video_id))
-    return await render_template("videos/_access.html", form=form)
+    return await render_template("editing/_access.html", form=form)
 
 
 @blueprint.post("/videos/<video_id>/access")
@@ -69,7 +69,7 @@ async def save_access(video_id: str) -> ResponseReturnValue:
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def save_panel(video_id: str) -> ResponseReturnValue:
     """Save the audience, and return the form with the result."""
-    return await form_fragment("videos/_access.html", form=await save(video_id))
+    return await form_fragment("editing/_access.html", form=await save(video_id))
 
 
 async def read_panel(video: Video) -> dict[str, object]:

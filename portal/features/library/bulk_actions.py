@@ -117,7 +117,7 @@ async def confirm_deletion(video_id: str) -> str:
     """Ask to confirm the deletion of a video; with scripts its page does so itself."""
     video = await read_video(video_id)
     return await render_template(
-        "videos/delete.html",
+        "library/delete.html",
         ids=[video_id],
         titles=[shown(video.title)],
         is_file_shared=await deletion.is_file_shared(video),
@@ -235,7 +235,7 @@ async def _ask_for_confirmation(ids: list[UUID]) -> ResponseReturnValue:
     if not videos:
         return _redirect_with_toast("delete", {ActionResult.NOT_FOUND: len(ids)})
     return await render_template(
-        "videos/delete.html",
+        "library/delete.html",
         ids=[str(video.id) for video in videos],
         titles=[shown(video.title) for video in videos],
         # The parameters of the listing page lead back to it.

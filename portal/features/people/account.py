@@ -201,7 +201,7 @@ async def _render_account(person: Principal, **more: object) -> str:
         **more,
     }
     return await render_template(
-        "accounts/account.html",
+        "people/account.html",
         email=account.email,
         role_words=ROLE_WORDS[account.role],
         sessions=await sessions.list_sessions(account.id),

@@ -128,7 +128,7 @@ async def audit_log() -> str:
     chosen = {"action": query.action, "person": query.person, "object": query.thing}
     filters: dict[str, Any] = {name: text for name, text in chosen.items() if text}
     return await render_template(
-        "accounts/audit.html",
+        "people/audit.html",
         events=events,
         titles=await audit.titles_of(events),
         read_time=datetime.fromisoformat,
@@ -199,7 +199,7 @@ async def _render_people(person: Principal, **more: object) -> str:
     quota = web_context().quota
     publishers = [account.id for account in accounts if account.role is not Role.VIEWER]
     return await render_template(
-        "accounts/people.html",
+        "people/page.html",
         people=accounts,
         quotas=await usage_of(publishers, quota) if quota else {},
         own_id=person.account_id,

@@ -272,7 +272,7 @@ def next_path(values: Mapping[str, str]) -> str:
 async def sign_in_page(*, next_url: str, email: str = "", fault: str = "", notice: str = "") -> str:
     """Render the sign-in page, with a `fault` of its fields, or a `notice` about anything else."""
     return await render_template(
-        "accounts/sign_in.html",
+        "people/sign_in.html",
         next_url=next_url,
         email=email,
         fault=fault,
@@ -291,7 +291,7 @@ async def _render_welcome(
 ) -> str:
     offered_email, role = offer
     return await render_template(
-        "accounts/welcome.html",
+        "people/welcome.html",
         action=url_for("signing_in.accept", secret=secret),
         email=offered_email or email,
         is_new=not offered_email,
@@ -302,7 +302,7 @@ async def _render_welcome(
 
 async def _render_set_up(*, email: str = "", faults: Mapping[str, str] | None = None) -> str:
     return await render_template(
-        "accounts/set_up.html", is_here=_is_local_request(), email=email, faults=faults or {}
+        "people/set_up.html", is_here=_is_local_request(), email=email, faults=faults or {}
     )
 
 

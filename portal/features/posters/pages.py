@@ -102,7 +102,7 @@ async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
     if isinstance(requested, PosterRequest):
         return await _render_poster(video_id, watched=requested.number)
     view = await poster_view(await read_video(video_id), fault=requested)
-    return await render_template("videos/_poster.html", poster=view, video_id=video_id), 422
+    return await render_template("posters/_panel.html", poster=view, video_id=video_id), 422
 
 
 def watched_poster() -> int:
@@ -157,7 +157,7 @@ async def _render_poster(video_id: str, *, watched: int) -> ResponseReturnValue:
     latest = await PosterRequest.get_or_none(video_id=parsed_id) if parsed_id else None
     # The video is read after the request, so that it has the picture of a completed one.
     view = await _build_view(await read_video(video_id), latest, watched=watched)
-    text = await render_template("videos/_poster.html", poster=view, video_id=video_id)
+    text = await render_template("posters/_panel.html", poster=view, video_id=video_id)
     return (text, VIDEO_CHANGED) if view and view.state is PosterState.DONE else text
 
 

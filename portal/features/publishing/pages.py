@@ -19,7 +19,7 @@ async def page() -> str:
     web = web_context()
     person = await principal()
     return await render_template(
-        "upload/index.html",
+        "publishing/page.html",
         config=web.config,
         categories=await web.categories.names(),
         limits=_limits_in_words(web.config),

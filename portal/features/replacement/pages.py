@@ -30,7 +30,7 @@ async def panel(video_id: str) -> ResponseReturnValue:
     video = await read_video(video_id)
     current = await replacement.read(video.id)
     text = await render_template(
-        "videos/_replacement.html",
+        "replacement/_panel.html",
         video=video,
         transcoding=await read_progress(video.id),
         transcription=await transcription.read(video.id),

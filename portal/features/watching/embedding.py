@@ -53,14 +53,14 @@ def public_url(path: str) -> str:
 @policy(Policy.PLAY)
 async def embed(video_id: str) -> str:
     """Show the player alone, or the state of a video that is not ready."""
-    return await render_template("embed/page.html", **await _player_values(video_id))
+    return await render_template("watching/embed.html", **await _player_values(video_id))
 
 
 @blueprint.get("/embed/<video_id>/stage")
-@policy(Policy.PLAY, unavailable_template="embed/_unavailable.html")
+@policy(Policy.PLAY, unavailable_template="watching/_embed_unavailable.html")
 async def stage(video_id: str) -> str:
     """Render the fragment with the player, which polls itself during processing."""
-    return await render_template("embed/_stage.html", **await _player_values(video_id))
+    return await render_template("watching/_embed_stage.html", **await _player_values(video_id))
 
 
 @blueprint.get("/oembed")

@@ -111,7 +111,7 @@ async def page(video_id: str) -> str:
     expect_player(request.scope)
     video = await read_video(video_id)
     return await render_template(
-        "videos/detail.html",
+        "watching/page.html",
         **await _state_values(video),
         categories=await web_context().categories.names(),
         by=(await names_of([video.owner_id])).get(video.owner_id, ""),
@@ -131,7 +131,7 @@ async def page_with_slash(video_id: UUID) -> WerkzeugResponse:
 async def status(video_id: str) -> str:
     """Render the fragment with a video's state, which polls itself during processing."""
     return await render_template(
-        "videos/_status.html", **await _state_values(await read_video(video_id))
+        "watching/_status.html", **await _state_values(await read_video(video_id))
     )
 
 
@@ -141,9 +141,9 @@ async def remaining(video_id: str) -> str | Response:
     """Render the fragment with the missing renditions, which polls itself until there are none."""
     video = await read_video(video_id)
     if video.status is not VideoStatus.FAILED:
-        return await render_template("videos/_remaining.html", **await _state_values(video))
+        return await render_template("watching/_remaining.html", **await _state_values(video))
     # The video can't be played any more.
-    failed = await render_template("videos/_status.html", **await _state_values(video))
+    failed = await render_template("watching/_status.html", **await _state_values(video))
     return Response(failed, headers={"HX-Retarget": "#status", "HX-Reswap": "outerHTML"})
 
 
@@ -152,7 +152,7 @@ async def remaining(video_id: str) -> str | Response:
 async def share(video_id: str) -> str:
     """Render the fragment with a video's addresses, which the page fetches once it plays."""
     video = await read_video(video_id)
-    return await render_template("videos/_share.html", **await _state_values(video), is_news=True)
+    return await render_template("watching/_share.html", **await _state_values(video), is_news=True)
 
 
 @blueprint.get("/videos/<video_id>/related")
@@ -162,7 +162,7 @@ async def related(video_id: str) -> str:
     video = await read_video(video_id)
     videos = await related_videos(video, seen_by=await principal(), limit=RELATED)
     names = await names_of(video.owner_id for video in videos)
-    return await render_template("videos/_related.html", videos=videos, names=names)
+    return await render_template("watching/_related.html", videos=videos, names=names)
 
 
 @blueprint.post("/videos/<video_id>/position")
@@ -204,7 +204,7 @@ async def retry(video_id: str) -> WerkzeugResponse:
 async def retry_status(video_id: str) -> str:
     """Retry a failed video, and render the fragment with its state."""
     return await render_template(
-        "videos/_status.html", **await _state_values(await _retry_and_read(video_id))
+        "watching/_status.html", **await _state_values(await _retry_and_read(video_id))
     )
 
 
@@ -213,7 +213,7 @@ async def retry_status(video_id: str) -> str:
 async def retry_remaining(video_id: str) -> str:
     """Retry the missing renditions of a ready video, and render their fragment."""
     video = await _retry_and_read(video_id)
-    return await render_template("videos/_remaining.html", **await _state_values(video))
+    return await render_template("watching/_remaining.html", **await _state_values(video))
 
 
 async def _state_values(video: Video) -> dict[str, Any]:

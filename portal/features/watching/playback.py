@@ -228,7 +228,7 @@ async def caption_tracks(video_id: UUID) -> Response:
     """Render the fragment with the captions that a player offers."""
     video = await read_video(str(video_id))
     tracks = (await read_progress(video.id)).captions
-    text = await render_template("videos/_caption_tracks.html", video=video, captions=tracks)
+    text = await render_template("captions/_tracks.html", video=video, captions=tracks)
     return await conditional_response(text, content_type="text/html; charset=utf-8")
 
 

@@ -33,7 +33,7 @@ async def facts(video_id: str) -> str:
     """Render the fragment with facts about a video, which the page fetches after changes."""
     video = await read_video(video_id)
     return await render_template(
-        "videos/_facts.html", video=video, transcoding=await read_progress(video.id)
+        "workshop/_facts.html", video=video, transcoding=await read_progress(video.id)
     )
 
 
@@ -44,7 +44,7 @@ async def render_workshop(video: Video, changed: Mapping[str, object] | None = N
     for read_panel in web_context().panels:
         values.update(await read_panel(video))
     return await render_template(
-        "videos/workshop.html",
+        "workshop/page.html",
         video=video,
         video_id=video.id,
         transcoding=await read_progress(video.id),

@@ -3,18 +3,19 @@
  * at once. If another editor has saved in the meantime, a save merges both versions, and reports
  * cues that both changed.
  */
-import { playerVideo } from "../detail/watch.js";
+
 import { announce, closest, confirmLeaving, element, endTyping, setText } from "../dom.js";
-import { Editor } from "../editing/editor.js";
-import { SAVED } from "../editing/messages.js";
+import { Editor } from "../editor/editor.js";
+import { SAVED } from "../editor/messages.js";
 import { isCaptions } from "../player/captions.js";
 import { send } from "../requests.js";
+import { playerVideo } from "../watching/watch.js";
 import * as edit from "./cues.js";
 import { VirtualList } from "./virtual-list.js";
 
 /** @typedef {import("./cues.js").Cue} Cue */
 /** @typedef {import("./cues.js").Cues} Cues */
-/** @typedef {import("../editing/messages.js").Message} Message */
+/** @typedef {import("../editor/messages.js").Message} Message */
 
 const VTT = "text/vtt";
 const LOAD_FAILED = "The list can’t be loaded. Check your connection, then reload this page.";

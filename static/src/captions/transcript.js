@@ -2,10 +2,11 @@
  * Transcript of the captions in the chosen language: a searchable list that follows the player,
  * with links to its times. Opening the panel fetches the captions.
  */
-import { playerVideo } from "../detail/watch.js";
+
 import { element, setText } from "../dom.js";
 import { foldText, formatClock } from "../format.js";
 import { fetchText } from "../requests.js";
+import { playerVideo } from "../watching/watch.js";
 import { indexAt, parseWebVtt, plainText } from "./cues.js";
 
 const FETCH_FAILED = "The transcript can’t be loaded. Close it, then open it again.";

@@ -4,19 +4,19 @@
  * for viewers before a save; the preview plays the result by skipping removed parts.
  */
 
-import { request } from "../accounts/session.js";
 import { BOUNDS, listenToBounds, moveBound, showBounds } from "../bounds.js";
 import { readStored, writeStored } from "../browser-storage.js";
-import { playerVideo } from "../detail/watch.js";
 import { announce, element, endTyping, setText, setTexts } from "../dom.js";
-import { Editor } from "../editing/editor.js";
-import { History } from "../editing/history.js";
-import { NONE, show } from "../editing/messages.js";
+import { Editor } from "../editor/editor.js";
+import { History } from "../editor/history.js";
+import { NONE, show } from "../editor/messages.js";
 import { formatExactTime } from "../format.js";
+import { request } from "../people/session.js";
 import { settings } from "../player/saved-state.js";
 import { Scrubber } from "../player/scrubber.js";
 import { retry } from "../retry.js";
 import { Strip } from "../strip.js";
+import { playerVideo } from "../watching/watch.js";
 import * as messages from "./messages.js";
 import * as parts from "./parts.js";
 import { Sentences } from "./sentences.js";
@@ -24,7 +24,7 @@ import { Sentences } from "./sentences.js";
 /** @typedef {import("../bounds.js").Bound} Bound */
 /** @typedef {import("../bounds.js").Part} Part */
 /** @typedef {import("./parts.js").Parts} Parts */
-/** @typedef {import("../editing/messages.js").Message} Message */
+/** @typedef {import("../editor/messages.js").Message} Message */
 
 // The preview skips this early, so that no frame of a removed part is shown. Browsers draw frames
 // up to two refreshes of the screen ahead.
@@ -59,7 +59,7 @@ class CutsEditor extends Editor {
   /** The last request to create a video, which has the same key when it is sent again. */
   #copy = { text: "", key: "" };
 
-  /** @type {import("../editing/editor.js").Commands} */
+  /** @type {import("../editor/editor.js").Commands} */
   #commands = {
     start: () => this.#mark("startSeconds", 0),
     end: () => this.#mark("endSeconds", this.frame_s),

@@ -1,6 +1,6 @@
 /** Messages about the cuts. */
 
-/** @typedef {import("../editing/messages.js").Message} Message */
+/** @typedef {import("../editor/messages.js").Message} Message */
 
 /** @type {Message} */
 export const SAVING = { text: "Saving…" };

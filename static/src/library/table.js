@@ -1,7 +1,7 @@
 /** Table of videos: selection, bulk actions, and their results. */
 
-import { showRequestErrors } from "../detail/forms.js";
 import { setTexts } from "../dom.js";
+import { showRequestErrors } from "../editing/forms.js";
 
 /**
  * Start a form of bulk actions. The response replaces the page; this shows errors of requests.

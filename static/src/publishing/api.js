@@ -1,0 +1,113 @@
+/** Client of the JSON API for the upload page. Media bytes go directly to storage. */
+
+import { request, requestJson } from "../people/session.js";
+
+/** Storage may take long to assemble thousands of parts. */
+const COMPLETE_TIMEOUT_MS = 90_000;
+/** Pattern of a storage key, with the upload's id. */
+const KEY = /^videos\/([0-9a-f]{32})\./;
+
+/**
+ * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string }} Urls
+ * @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part
+ * @typedef {{ state: "pending" | "uploading" | "stored", sizeBytes: number, partSizeBytes: number,
+ *   partCount: number, parts: Part[] }} UploadState with the parts that storage has
+ * @typedef {"metadata" | "access"} Resource of a video
+ */
+
+export class Api {
+  /** @param {Urls} urls */
+  constructor(urls) {
+    this.urls = urls;
+  }
+
+  /**
+   * Request a new key, and a URL for one PUT of the whole file.
+   * @param {File} file @param {string} contentType @param {AbortSignal} signal
+   * @returns {Promise<{ key: string, uploadUrl: string }>}
+   */
+  presign(file, contentType, signal) {
+    const body = { fileName: file.name, contentType };
+    return requestJson("POST", this.urls.presignUrl, { body, signal });
+  }
+
+  /**
+   * Start an upload in parts, or return its state. The request can't be aborted, because an upload
+   * that starts after its cancellation would never be removed.
+   * @param {string} key @param {number} sizeBytes @returns {Promise<UploadState>}
+   */
+  begin(key, sizeBytes) {
+    return requestJson("POST", this.urls.uploadsUrl, { body: { key, sizeBytes } });
+  }
+
+  /**
+   * Return the state of an upload.
+   * @param {string} key @param {AbortSignal} [signal] @returns {Promise<UploadState>}
+   */
+  read(key, signal) {
+    return requestJson("GET", this.#uploadUrl(key), { signal });
+  }
+
+  /**
+   * Return a URL for one PUT of a part.
+   * @param {string} key @param {number} number @param {AbortSignal} signal
+   * @returns {Promise<string>}
+   */
+  async signPart(key, number, signal) {
+    const url = `${this.#uploadUrl(key)}/parts/${number}`;
+    return (await requestJson("POST", url, { signal })).uploadUrl;
+  }
+
+  /**
+   * Assemble the parts.
+   * @param {string} key @param {AbortSignal} signal @returns {Promise<UploadState>}
+   */
+  complete(key, signal) {
+    const url = `${this.#uploadUrl(key)}/complete`;
+    return requestJson("POST", url, { signal, timeout_ms: COMPLETE_TIMEOUT_MS });
+  }
+
+  /** Delete the uploaded data. @param {string} key */
+  remove(key) {
+    return requestJson("DELETE", this.#uploadUrl(key), { keepalive: true });
+  }
+
+  /**
+   * Create the video of an uploaded file, or return the one that an earlier request created.
+   * @param {{ visibility?: string }} details metadata, file and visibility
+   * @returns {Promise<{ id: string, title: string }>} with its present title
+   */
+  publish({ visibility, ...body }) {
+    const query = visibility ? `?${new URLSearchParams({ visibility })}` : "";
+    return requestJson("POST", this.urls.publishUrl + query, { body });
+  }
+
+  /**
+   * Return a resource of a video, and its ETag.
+   * @param {string} videoId @param {Resource} resource
+   */
+  readResource(videoId, resource) {
+    return request("GET", `${this.urls.publishUrl}/${videoId}/${resource}`);
+  }
+
+  /**
+   * Change who may watch a video.
+   * @param {string} videoId @param {unknown} body @param {string} ifMatch ETag that was read
+   */
+  changeAccess(videoId, body, ifMatch) {
+    return requestJson("PUT", `${this.urls.publishUrl}/${videoId}/access`, { body, ifMatch });
+  }
+
+  /**
+   * Change some metadata of a video, and return all.
+   * @param {string} videoId @param {unknown} body @param {string} ifMatch ETag that was read
+   */
+  changeMetadata(videoId, body, ifMatch) {
+    return requestJson("PATCH", `${this.urls.publishUrl}/${videoId}`, { body, ifMatch });
+  }
+
+  /** @param {string} key */
+  #uploadUrl(key) {
+    return `${this.urls.uploadsUrl}/${KEY.exec(key)?.[1]}`;
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * Upload page: a list of files that upload while the editor fills in the details of the open one.
+ * The page is drawn from the store's state, and every action becomes an event of the store.
+ */
+
+import { startCopyLink } from "../copy.js";
+import { announce, closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
+import { allowSignInPrompt, SIGNED_IN } from "../people/sign-in-again.js";
+import * as is from "./selectors.js";
+import { Store } from "./store.js";
+import { batchOf, questionOf, submitOf } from "./texts.js";
+import { NO_DETAILS } from "./upload.js";
+import { DetailsView, LineView } from "./views.js";
+
+/** @typedef {import("./state.js").State} State */
+
+/** @type {import("../lifecycle.js").Start} */
+export const startUploadPage = (root, signal) => new UploadPage(root, signal);
+
+class UploadPage {
+  /** Views by the number of their upload. @type {Map<number, LineView>} */
+  #lines = new Map();
+
+  /** @param {HTMLElement} root @param {AbortSignal} signal */
+  constructor(root, signal) {
+    this.root = root;
+    this.signal = signal;
+    this.drop = element(root, "[data-drop]");
+    this.input = /** @type {HTMLInputElement} */ (element(this.drop, "input"));
+    this.list = element(root, "[data-lines]");
+    this.form = /** @type {HTMLFormElement} */ (element(root, "[data-details]"));
+    this.details = new DetailsView(this.form);
+    this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
+    this.publishing = element(root, "[data-publish]");
+    const { limits = "", defaultVisibility: visibility = "" } = root.dataset;
+    const urls = /** @type {import("./store.js").Urls} */ ({ ...root.dataset });
+    const page = { urls, limits: JSON.parse(limits), blank: { ...NO_DETAILS, visibility } };
+    this.store = new Store(page, (...states) => this.#draw(...states), signal);
+    this.#listen();
+    this.store.restore();
+    root.dataset.ready = "";
+  }
+
+  #listen() {
+    const { store, list, form, signal } = this;
+    acceptDrops(this.drop, (files) => store.choose(files), signal);
+    const takeChosen = () => takeFiles(this.input, (files) => store.choose(files));
+    this.input.addEventListener("change", takeChosen, { signal });
+    // Files may have been chosen before this script started.
+    takeChosen();
+    list.addEventListener("click", (event) => this.#handleLineClick(event), { signal });
+    form.addEventListener("click", ({ target }) => this.#runAction(target, store.state.open), {
+      signal,
+    });
+    form.addEventListener("input", (event) => this.#handleInput(event), { signal });
+    form.addEventListener("change", (event) => this.#handleFile(event), { signal });
+    form.addEventListener("submit", (event) => event.preventDefault(), { signal });
+    const submit = element(this.publishing, "[data-submit]");
+    submit.addEventListener("click", () => this.#submit(), { signal });
+    confirmLeaving(() => store.state.uploads.some(is.holdsWork), signal);
+    document.addEventListener(SIGNED_IN, () => store.dispatch({ type: "signedIn" }), { signal });
+  }
+
+  /** Open an upload, or run the action of its button. @param {Event} event on a line */
+  #handleLineClick({ target }) {
+    const number = numberOf(target);
+    const opener = closest(target, "[data-open]");
+    if (!opener) return this.#runAction(target, number);
+    this.store.dispatch({ type: "opened", number });
+    // On a narrow page the details are below the list.
+    const isBelow = this.form.getBoundingClientRect().top > innerHeight / 2;
+    if (isBelow) this.form.scrollIntoView();
+  }
+
+  /**
+   * Run the action of a button, after a question if needed.
+   * @param {EventTarget | null} target @param {number} number of the upload
+   */
+  async #runAction(target, number) {
+    const action = closest(target, "[data-action]")?.dataset.action;
+    if (!action) return;
+    allowSignInPrompt();
+    const question = questionOf(this.store.state, action, number);
+    const isAgreed = question !== null && (await this.#ask(question));
+    if (question && !isAgreed && action === "remove") return;
+    const type = /** @type {"copy"} */ (action);
+    this.store.dispatch({ type, number, mayLoosen: isAgreed });
+  }
+
+  /**
+   * Ask a question, and return whether the answer is yes.
+   * @param {NonNullable<ReturnType<typeof questionOf>>} question @returns {Promise<boolean>}
+   */
+  #ask(question) {
+    const { question: dialog, signal } = this;
+    setTexts(dialog, question);
+    dialog.returnValue = "no";
+    dialog.showModal();
+    return new Promise((resolve) => {
+      const resolveAnswer = () => resolve(dialog.returnValue === "yes");
+      dialog.addEventListener("close", resolveAnswer, { signal, once: true });
+    });
+  }
+
+  /** Store the edited details. @param {Event} event */
+  #handleInput({ target }) {
+    const pointer = closest(target, "[data-field]")?.dataset.field ?? "";
+    if (pointer === "/file") return;
+    const details = this.details.read();
+    this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer });
+  }
+
+  /**
+   * Pass a chosen file to the open upload, which needs its file again or another one.
+   * @param {Event} event
+   */
+  #handleFile({ target }) {
+    if (!(target instanceof HTMLInputElement) || target.type !== "file") return;
+    takeFiles(target, (files) => this.store.choose(files, is.openOf(this.store.state)));
+  }
+
+  #submit() {
+    allowSignInPrompt();
+    // Browsers send no event for fields that they restore.
+    const details = this.details.read();
+    this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer: "" });
+    this.store.dispatch({ type: "submitted" });
+  }
+
+  /** @param {State} state @param {State} before */
+  #draw(state, before) {
+    const focused = document.activeElement;
+    this.#drawLines(state, before);
+    this.details.draw(state);
+    this.#drawPublishing(state);
+    this.root.classList.toggle("upload--filled", state.uploads.length > 0);
+    this.root.classList.toggle("upload--open", state.open > 0);
+    setText(this.drop, "[data-drop-words]", state.uploads.length ? "Upload more" : "Choose videos");
+    if (state.focus) this.#focus(state.focus);
+    else this.#keepFocus(focused, state, before);
+    for (const message of state.announcements) announce(message);
+  }
+
+  /** @param {State} state @param {State} before */
+  #drawLines(state, before) {
+    for (const [number, view] of this.#lines) {
+      if (is.uploadOf(state, number)) continue;
+      view.root.remove();
+      this.#lines.delete(number);
+    }
+    const defaultVisibility = state.blank.visibility;
+    for (const upload of state.uploads) {
+      const { number } = upload;
+      const view = this.#lines.get(number) ?? this.#addLine(number);
+      view.draw(upload, is.uploadOf(before, number), number === state.open, defaultVisibility);
+    }
+  }
+
+  /** @param {number} number */
+  #addLine(number) {
+    const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
+    const template = element(this.root, "[data-line-template]");
+    const { content } = /** @type {HTMLTemplateElement} */ (template);
+    const emptyLine = element(document.importNode(content, true), ".line");
+    const view = new LineView(emptyLine, number, { videoUrl, editUrl, publicUrl });
+    startCopyLink(element(view.root, "[data-copies]"), this.signal);
+    this.list.append(view.root);
+    this.#lines.set(number, view);
+    return view;
+  }
+
+  /** @param {State} state */
+  #drawPublishing(state) {
+    const { isHidden, label, isBusy, hint, isIncomplete } = submitOf(state);
+    const batch = batchOf(state);
+    this.publishing.hidden = isHidden && batch.isHidden;
+    element(this.publishing, "[data-batch]").hidden = batch.isHidden;
+    const meter = /** @type {HTMLProgressElement} */ (element(this.publishing, "progress"));
+    meter.value = batch.share;
+    meter.hidden = batch.share === 1;
+    const { percent, count, rest } = batch;
+    setTexts(this.publishing, { percent, count, rest, submit: label, "submit-state": hint });
+    const button = element(this.publishing, "[data-submit]");
+    button.hidden = isHidden;
+    button.classList.toggle("button--quiet", Boolean(isIncomplete));
+    button.setAttribute("aria-disabled", String(isBusy));
+  }
+
+  /** @param {NonNullable<State["focus"]>} focus */
+  #focus({ number = 0, target }) {
+    if (target === "files") this.input.focus();
+    else if (target === "fault") this.details.focusFault();
+    else this.#lines.get(number)?.focus();
+  }
+
+  /**
+   * Keep the focus in place when the open upload or a button changes.
+   * @param {Element | null} focused @param {State} state @param {State} before
+   */
+  #keepFocus(focused, state, before) {
+    const isMoved = state.open !== before.open && this.form.contains(focused);
+    const isLost =
+      focused !== document.body && isHidden(focused) && isHidden(document.activeElement);
+    if (isMoved) this.#lines.get(before.open)?.focus();
+    else if (isLost) {
+      const number = numberOf(focused) || state.open || before.open;
+      this.#lines.get(number)?.focus(focused);
+    }
+  }
+}
+
+/** Return whether an element is missing or not visible. @param {Element | null} focused */
+function isHidden(focused) {
+  return !focused || focused === document.body || focused.getClientRects().length === 0;
+}
+
+/**
+ * Return the number of the upload on whose line an element is.
+ * @param {EventTarget | null} target
+ */
+function numberOf(target) {
+  return Number(closest(target, "[data-line]")?.dataset.line);
+}
+
+/**
+ * Pass on the chosen files.
+ * @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles
+ */
+function takeFiles(input, onFiles) {
+  const files = [...(input.files ?? [])];
+  // Cleared, because choosing the same file again sends an event only then.
+  input.value = "";
+  if (files.length) onFiles(files);
+}
+
+/**
+ * Accept files that are dropped anywhere on the page, so that the browser never leaves it to open
+ * one.
+ * @param {HTMLElement} zone @param {(files: File[]) => void} onFiles @param {AbortSignal} signal
+ */
+function acceptDrops(zone, onFiles, signal) {
+  /** @param {DragEvent} event */
+  const handleDrag = (event) => {
+    if (event.type === "dragleave") {
+      if (!event.relatedTarget) zone.classList.remove("drop--over");
+      return;
+    }
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    zone.classList.toggle("drop--over", event.type === "dragover");
+    const files = event.type === "drop" ? [...event.dataTransfer.files] : [];
+    if (files.length) onFiles(files);
+  };
+  for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"])) {
+    window.addEventListener(type, handleDrag, { signal });
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Publication of an upload, also after a request without a response, and its refusals.
+ *
+ * A request without a response may have succeeded. It is saved, and sent again unchanged before any
+ * other: the portal returns the same video for a repeated request, but refuses a different request
+ * with the same key. Later changes are then made to that video. Only the visibility is sent as it
+ * is now, so that the video is never visible to more people than chosen.
+ */
+
+import { ACCOUNT_CHANGED, AccountChanged } from "../people/sign-in-again.js";
+import { isSignedOut, NoResponse, Refused, SIGNED_OUT } from "../requests.js";
+import { retry } from "../retry.js";
+import { canRetryTransfer, describeQuotaError, NotPublished } from "./failures.js";
+
+/** Refusals that need another upload of the file. */
+const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
+/** Members of the request that have a field in the form. */
+const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
+const UNREACHABLE =
+  "The portal can’t be reached. Check your connection and publish again; your upload is safe.";
+
+/** @typedef {import("./api.js").Api} Api */
+/** @typedef {import("./upload.js").Details} Details */
+/** @typedef {Omit<Details, "visibility">} Metadata */
+/** @typedef {Details & { fileName: string, key: string }} Request */
+/** @typedef {{ id: string, title: string }} Video */
+
+/**
+ * Publish an upload: create its video, or update the video of an earlier request.
+ * @param {Api} api @param {Request} request
+ * @param {Request | null} pendingRequest earlier request without a response
+ * @param {(pendingRequest: Request | null) => void} remember saves it for this visit and later ones
+ * @returns {Promise<Video>} @throws {NotPublished}
+ */
+export async function publish(api, request, pendingRequest, remember) {
+  try {
+    if (pendingRequest?.key === request.key) {
+      const earlierVideo = await repeatRequest(api, pendingRequest, request, remember);
+      if (earlierVideo) return await updateVideo(api, earlierVideo, pendingRequest, request);
+    }
+    return await sendFirst(api, request, remember);
+  } catch (error) {
+    if (isSignedOut(error)) throw new NotPublished([], SIGNED_OUT, false);
+    if (error instanceof AccountChanged) throw new NotPublished([], ACCOUNT_CHANGED, false);
+    if (error instanceof Refused) throw toNotPublished(error);
+    if (error instanceof NoResponse) throw new NotPublished([], UNREACHABLE, false);
+    throw error;
+  }
+}
+
+/**
+ * Repeat a request without a response, with the present visibility.
+ * @param {Api} api @param {Request} pendingRequest @param {Request} request the present one
+ * @param {(pendingRequest: Request) => void} remember
+ * @returns {Promise<Video | null>} null after a refusal: the video doesn't exist
+ * @throws {Refused | NoResponse} if it is still unknown whether the video exists
+ */
+async function repeatRequest(api, pendingRequest, { visibility }, remember) {
+  // Until there is a response, the video may have either visibility.
+  if (visibility !== pendingRequest.visibility) remember({ ...pendingRequest, visibility: "" });
+  try {
+    return await sendWhileBusy(api, { ...pendingRequest, visibility });
+  } catch (error) {
+    if (!(error instanceof Refused) || canRetryTransfer(error) || isSignedOut(error)) throw error;
+    // This code means that the first request had succeeded.
+    return error.code === "visibility_differs" ? error.present : null;
+  }
+}
+
+/**
+ * Send the first request to publish.
+ * @param {Api} api @param {Request} request
+ * @param {(pendingRequest: Request | null) => void} remember @returns {Promise<Video>}
+ */
+async function sendFirst(api, request, remember) {
+  // Saved before sending, because the page may close before the response.
+  remember(request);
+  try {
+    return await sendWhileBusy(api, request);
+  } catch (error) {
+    const isRefused = error instanceof Refused && (!canRetryTransfer(error) || isBusy(error));
+    if (isRefused || error instanceof AccountChanged) remember(null);
+    throw error;
+  }
+}
+
+/**
+ * Change a video that an earlier request created.
+ * @param {Api} api @param {Video} video @param {Request} created the earlier request
+ * @param {Request} request the present one @returns {Promise<Video>}
+ */
+async function updateVideo(api, video, created, request) {
+  const { visibility } = request;
+  if (created.visibility !== visibility) {
+    const { json: access, etag } = await api.readResource(video.id, "access");
+    await api.changeAccess(video.id, { ...access, visibility, signedInOnly: false }, etag);
+  }
+  if (isSame(created, request)) return video;
+  const { etag } = await api.readResource(video.id, "metadata");
+  const { title } = await api.changeMetadata(video.id, metadataOf(request), etag);
+  return { id: video.id, title };
+}
+
+/** Return the metadata of a request, which excludes the visibility. @param {Metadata} request */
+function metadataOf({ title, description, categoryIds, tags }) {
+  return { title, description, categoryIds, tags };
+}
+
+/**
+ * Return whether two requests have the same metadata.
+ * @param {Metadata} details @param {Metadata} other
+ */
+function isSame(details, other) {
+  return JSON.stringify(metadataOf(details)) === JSON.stringify(metadataOf(other));
+}
+
+/** Send a request, again while the portal is busy. @param {Api} api @param {Request} request */
+function sendWhileBusy(api, request) {
+  return retry(() => api.publish(request), { shouldRetry: isBusy });
+}
+
+/** Return whether the portal asks for another attempt. @param {unknown} error */
+function isBusy(error) {
+  // An outage may last longer, so the person decides when to try again.
+  return error instanceof Refused && (error.status === 429 || error.code === "overloaded");
+}
+
+/** Return the refusal in terms of the form. @param {Refused} error */
+function toNotPublished(error) {
+  const faults = error.faults.filter(({ pointer }) => FIELDS.test(pointer));
+  const others = error.faults.filter((fault) => !faults.includes(fault));
+  const needsUpload = NEEDS_UPLOAD.has(error.code) || others.length > 0;
+  if (faults.length && !needsUpload) {
+    const message = "Some details need your attention. They’re marked above.";
+    return new NotPublished(faults, message, false);
+  }
+  const reasons = others.map(({ message }) => message).join(" ");
+  const message = describeQuotaError(error)?.[1] || reasons || error.detail;
+  const fallback = `The portal responded with status ${error.status}. Try again.`;
+  return new NotPublished(faults, message || fallback, needsUpload);
+}
