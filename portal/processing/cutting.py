@@ -14,7 +14,9 @@ from portal.concurrency import task_group
 from portal.database.models import Rendition, RenditionState, Version
 from portal.processing import renditions
 from portal.processing.attempts import OpenAttempt
+from portal.processing.copied_films import copy_foreign_base
 from portal.processing.outputs import StorageSink, open_rendition
+from portal.processing.passes import source_of
 from portal.processing.progress import Reports, Stage
 from portal.processing.sources import Source
 from portal.queue.tools import Tools
@@ -128,12 +130,30 @@ async def _open(row: Rendition, version: Version, storage: Storage) -> WholeRend
 
 
 async def make_first(
+    attempt: OpenAttempt, tools: Tools, reports: Reports, *, may_encode: bool
+) -> tuple[Source, PassOutput]:
+    """Make the first renditions, as `Maker` describes: all, if that is quick, or one and all sound.
+
+    The film of another video is copied first. A cut has little to encode, so any job may do it.
+    """
+    attempt = await copy_foreign_base(attempt, tools.storage)
+    async with source_of(attempt, tools) as source:
+        return source, await _make_first(attempt, tools, reports, source)
+
+
+async def make_missing(attempt: OpenAttempt, tools: Tools, reports: Reports) -> PassOutput:
+    """Make the other renditions of a ready cut version, which the attempt names."""
+    async with source_of(attempt, tools) as source:
+        film = await open_film(attempt.version, tools.storage)
+        keep = Kept.of(attempt.version.keep or ())
+        maker = _CutMaker(attempt, tools, reports, source)
+        return _output(await maker.make_pictures(film, film.cut(keep), attempt.targets), keep)
+
+
+async def _make_first(
     attempt: OpenAttempt, tools: Tools, reports: Reports, source: Source
 ) -> PassOutput:
-    """Make the first renditions of a cut version: all, if that is quick, or one and all sound.
-
-    Raises as `encode_pieces` and `cut_sound`.
-    """
+    """Make all renditions, or one and all sound. Raises as `encode_pieces` and `cut_sound`."""
     film = await open_film(attempt.version, tools.storage)
     keep = await at_frames(Kept.of(attempt.version.keep or ()), film.pictures[0].files)
     intervals = film.cut(keep)
@@ -151,19 +171,6 @@ async def make_first(
     output = _output([*pictures, *sounds.result()], keep)
     reports.progress.finish()
     return replace(output, has_poster=poster.result())
-
-
-async def make_missing(
-    attempt: OpenAttempt, tools: Tools, reports: Reports, source: Source
-) -> PassOutput:
-    """Make the other renditions of a ready cut version, which the attempt names.
-
-    Raises as `encode_pieces`.
-    """
-    film = await open_film(attempt.version, tools.storage)
-    keep = Kept.of(attempt.version.keep or ())
-    maker = _CutMaker(attempt, tools, reports, source)
-    return _output(await maker.make_pictures(film, film.cut(keep), attempt.targets), keep)
 
 
 def _output(finished: Sequence[FinishedRendition], keep: Kept) -> PassOutput:

@@ -6,20 +6,19 @@ killed worker loses at most the part that it was encoding.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
 from portal.database.connection import retry_outage, transaction
 from portal.database.models import Version, VideoStatus
-from portal.processing import attempts, cutting, renditions
+from portal.processing import attempts, renditions
 from portal.processing.attempts import Failure, OpenAttempt
-from portal.processing.copied_films import copy_foreign_base
+from portal.processing.makers import maker_of
 from portal.processing.outputs import master_beside, write_master
-from portal.processing.passes import closed_afterwards, make_renditions, source_of
-from portal.processing.progress import Reports, held
+from portal.processing.passes import closed_afterwards
+from portal.processing.progress import held
 from portal.processing.removal import remove_source
-from portal.processing.sources import Source, SourceChanged
+from portal.processing.sources import SourceChanged
 from portal.processing.version_hooks import VersionHook
 from portal.processing.versions import is_current
 from portal.queue.tools import Tools
@@ -27,7 +26,7 @@ from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
 from portal.transcoding.encoding.assembly import PassOutput
-from portal.transcoding.planning.ladder import Plan, plan_renditions
+from portal.transcoding.planning.ladder import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +71,13 @@ async def make_playable(
     async with closed_afterwards(attempt, tools):
         try:
             async with held(attempt) as reports:
-                source, result = await _first_pass(attempt, tools, reports, may_encode=may_encode)
+                maker = maker_of(attempt.version)
+                source, result = await maker.make_first(
+                    attempt, tools, reports, may_encode=may_encode
+                )
+                if isinstance(result, PassOutput):
+                    prefix = output_prefix(attempt.video_id, attempt.number)
+                    await write_master(tools.storage, prefix, master_beside(result))
         except (errors.SourceRejected, SourceChanged) as exc:
             logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
             failure = Failure(str(exc.code), exc.detail)
@@ -88,48 +93,3 @@ async def make_playable(
         with span("publish"):
             await retry_outage(publish)
         logger.info("Video is ready", extra={"action": "video_ready"})
-
-
-async def _first_pass(
-    attempt: OpenAttempt, tools: Tools, reports: Reports, *, may_encode: bool
-) -> tuple[Source, PassOutput | Plan]:
-    """Make a first pass and write the master playlist; return the plan if it has to be encoded.
-
-    A source whose copy proves undeliverable is encoded. A cut has little to encode.
-    """
-    if attempt.version.keep is not None:
-        attempt = await copy_foreign_base(attempt, tools.storage)
-    make = partial(_make_first, attempt, tools, reports, may_encode=may_encode)
-    result: PassOutput | Plan
-    async with source_of(attempt, tools) as source:
-        try:
-            if attempt.version.keep is None:
-                result = await make(source)
-            else:
-                result = await cutting.make_first(attempt, tools, reports, source)
-        except errors.CopyUndeliverable as exc:
-            fields = {"action": "copy_undeliverable"}
-            logger.info("Copy is undeliverable: %s", exc, extra=fields)
-            source = replace(source, notes=(*source.notes, errors.Note.COPY_UNDELIVERABLE))
-            result = await make(source)
-    if isinstance(result, PassOutput):
-        prefix = output_prefix(attempt.video_id, attempt.number)
-        await write_master(tools.storage, prefix, master_beside(result))
-    return source, result
-
-
-async def _make_first(
-    attempt: OpenAttempt, tools: Tools, reports: Reports, source: Source, *, may_encode: bool
-) -> PassOutput | Plan:
-    """Plan a ladder and make its first pass, or return the plan. Raises `CopyUndeliverable`."""
-    may_copy = errors.Note.COPY_UNDELIVERABLE not in source.notes
-    plan = plan_renditions(source.probe, may_copy=may_copy)
-    limits = tools.limits
-    if 0 < limits.max_transcode_s < plan.ladder_s:
-        detail = f"The ladder is expected to take {plan.ladder_s:.0f} s."
-        raise limits.rejection(errors.RejectCode.TOO_MUCH_WORK, detail)
-    targets = plan.first_pass(cautious=attempt.is_cautious)
-    if plan.encode_s(targets) > 0 and not may_encode:
-        return plan
-    await renditions.plan(attempt, plan, source, targets=targets)
-    return await make_renditions(attempt, tools, reports, source, plan.limited_to(targets))

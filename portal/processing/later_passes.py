@@ -8,16 +8,15 @@ from functools import partial
 from uuid import UUID
 
 from portal.database.connection import retry_outage
-from portal.processing import attempts, cutting, renditions
+from portal.processing import attempts, renditions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.outputs import open_rendition, put_master
-from portal.processing.passes import closed_afterwards, make_renditions, source_of
+from portal.processing.makers import maker_of
+from portal.processing.outputs import put_master
+from portal.processing.passes import closed_afterwards
 from portal.processing.progress import Reports, held
-from portal.processing.sources import Source, SourceChanged
+from portal.processing.sources import SourceChanged
 from portal.queue.tools import Tools
 from portal.transcoding import errors
-from portal.transcoding.encoding.assembly import PassOutput
-from portal.transcoding.planning.ladder import plan_renditions
 
 logger = logging.getLogger(__name__)
 
@@ -59,22 +58,7 @@ async def make_missing(attempt: OpenAttempt, tools: Tools) -> None:
 async def _later_pass(attempt: OpenAttempt, tools: Tools, reports: Reports) -> None:
     """Make the targets of a later pass, record them, and write the master playlist."""
     if attempt.targets:
-        make = _make_targets if attempt.version.keep is None else cutting.make_missing
-        async with source_of(attempt, tools) as source:
-            output = await make(attempt, tools, reports, source)
+        output = await maker_of(attempt.version).make_missing(attempt, tools, reports)
         await retry_outage(partial(renditions.add, attempt, output))
     await attempts.hold(attempt)
     await put_master(attempt.version, tools.storage)
-
-
-async def _make_targets(
-    attempt: OpenAttempt, tools: Tools, reports: Reports, source: Source
-) -> PassOutput:
-    """Encode the targets of a later pass over a whole film."""
-    plan = plan_renditions(source.probe, may_copy=False)
-    planned = {rung.name for rung in plan.video}
-    await renditions.forget(attempt, set(attempt.targets) - planned)
-    lowest = await renditions.lowest_complete(attempt.version)
-    reference = (await open_rendition(lowest, attempt.video_id, tools.storage)).playlist
-    pictures = plan.limited_to(attempt.targets, with_sound=False)
-    return await make_renditions(attempt, tools, reports, source, pictures, reference=reference)

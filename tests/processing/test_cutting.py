@@ -27,6 +27,7 @@ from portal.http.composition import WebContext
 from portal.processing import cutting, later_passes, renditions, storyboards
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import open_rendition
+from portal.processing.sources import Source
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.encoding.joining import StoredTrack, join_tracks
 from portal.transcoding.packaging import hls
@@ -195,10 +196,10 @@ async def test_a_cut_gets_the_renditions_that_its_film_gets_later(
     await Rendition.filter(id=lowest.id).update(state="failed")
     make_first = cutting.make_first
 
-    async def add_to_film(*args: Any) -> PassOutput:
-        output = await make_first(*args)
+    async def add_to_film(*args: Any, **named: Any) -> tuple[Source, PassOutput]:
+        made = await make_first(*args, **named)
         await Rendition.filter(id=lowest.id).update(state="complete")
-        return output
+        return made
 
     monkeypatch.setattr(cutting, "make_first", add_to_film)
     video = await cut(whole, resources, tmp_path, (0.52, 3.0))

@@ -112,7 +112,7 @@ async def test_parts_with_faults_of_the_network_are_made_again_if_the_film_has_f
         await PassPart.filter(version_id=video.id).update(network_faults=1)
         raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE)
 
-    monkeypatch.setattr("portal.processing.passes.assemble", fail)
+    monkeypatch.setattr("portal.processing.whole_films.assemble", fail)
     with pytest.raises(StorageUnavailable):
         await first_pass.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
     assert not await PassPart.exists()
