@@ -10,8 +10,8 @@ from stored_objects import stored
 from portal.database.models import Rendition, Version, Video, VideoStatus
 from portal.features import VERSION_HOOKS
 from portal.features.cuts import service as cuts
+from portal.films import first_pass, later_passes, storyboards
 from portal.http.composition import WebContext
-from portal.processing import first_pass, later_passes, storyboards
 from portal.storage.objects import output_root
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.kept import Interval

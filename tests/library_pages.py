@@ -11,7 +11,7 @@ from api_client import Client
 from page_rows import make_row
 
 from portal.database.models import Caption, Video, VideoStatus
-from portal.processing.captions import CaptionText
+from portal.films.captions import CaptionText
 from portal.transcoding.packaging.webvtt import Cue
 
 FAILED = {

@@ -19,7 +19,7 @@ from portal.database.models import (
 from portal.database.search import search_columns
 from portal.database.work_models import MadeSegment
 from portal.features import VERSION_HOOKS
-from portal.processing.versions import make_current
+from portal.films.versions import make_current
 from portal.storage.objects import upload_key
 from portal.transcoding.packaging.master import Kind
 

@@ -14,11 +14,11 @@ from running_portal import run_ffmpeg
 from portal.database.models import Rendition, Video
 from portal.database.work_models import MadeSegment
 from portal.features import VERSION_HOOKS
+from portal.films import attempts, first_pass, later_passes, renditions, storyboards
+from portal.films.attempts import OpenAttempt
+from portal.films.encoding import Tools
+from portal.films.progress import Heartbeat
 from portal.http.composition import WebContext
-from portal.processing import attempts, first_pass, later_passes, renditions, storyboards
-from portal.processing.attempts import OpenAttempt
-from portal.processing.encoding import Tools
-from portal.processing.progress import Heartbeat
 from portal.transcoding.encoding.parts import Segment
 
 # Stands for the beginning of the sound; no segment has this number.

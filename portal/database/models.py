@@ -2,7 +2,7 @@
 
 A video has versions, which are files with their transcoding. People get the current one.
 
-Models hold data only; use cases and their transactions are in `videos`, `uploads` and `processing`.
+Models hold data only; use cases and their transactions are in `videos`, `uploads` and `films`.
 `migrations` creates the tables with their indexes and constraints. `owner_id` is the account that
 began an upload or published a video; None on a portal without accounts.
 """

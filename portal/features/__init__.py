@@ -20,7 +20,7 @@ from portal.features import (
     webhooks,
     workshop,
 )
-from portal.processing import encoding, first_pass, jobs, later_passes, removal, storyboards
+from portal.films import encoding, first_pass, jobs, later_passes, removal, storyboards
 from portal.videos import playback_links
 from portal.videos.feature import Feature
 

@@ -22,9 +22,9 @@ from portal.concurrency import SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
+from portal.films.version_hooks import VersionHook
 from portal.http.event_streams import EventStreams
 from portal.http.playlists import Playlists
-from portal.processing.version_hooks import VersionHook
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.feature import FindPending, Pending, ReadPanel

@@ -11,10 +11,10 @@ from uuid import UUID
 from portal.config import Config
 from portal.database.connection import fetch_rows, rows_by_key, server_time
 from portal.database.models import Attempt, Version, Video
+from portal.films.outputs import unused_below, used_folders
+from portal.films.sources import holds_source, identify
 from portal.maintenance.janitor import PERIOD_S, Cutoffs, is_settled
 from portal.maintenance.video_files import Difference, enqueue_missing, find_defects
-from portal.processing.outputs import unused_below, used_folders
-from portal.processing.sources import holds_source, identify
 from portal.storage.bucket import Storage, entries_of, objects_below
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import OUTPUT_FOLDER, UPLOAD_FOLDER, StoredObject, output_root

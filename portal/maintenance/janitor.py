@@ -36,10 +36,10 @@ from portal.database.connection import (
 from portal.database.models import Attempt, Publication, Tombstone, Upload, Version
 from portal.features import FEATURES
 from portal.features.cuts.copies import fail_copies
-from portal.processing.attempts import close_lost
-from portal.processing.outputs import unused_below, used_folders
-from portal.processing.removal import logging_refusals, remove_again, remove_below, remove_source
-from portal.processing.versions import REVERTIBLE_S, WITHDRAWN_AT
+from portal.films.attempts import close_lost
+from portal.films.outputs import unused_below, used_folders
+from portal.films.removal import logging_refusals, remove_again, remove_below, remove_source
+from portal.films.versions import REVERTIBLE_S, WITHDRAWN_AT
 from portal.queue.rows import delete_forgotten_requests, prune_jobs
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing

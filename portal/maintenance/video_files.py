@@ -10,9 +10,9 @@ from uuid import UUID
 from portal.database.connection import lock_video, transaction
 from portal.database.models import Attempt, Rendition, RenditionState, Version, Video, VideoStatus
 from portal.features.captions import versions as caption_versions
-from portal.processing import captions, outputs, renditions
-from portal.processing.jobs import enqueue_completion
-from portal.processing.sources import holds_source
+from portal.films import captions, outputs, renditions
+from portal.films.jobs import enqueue_completion
+from portal.films.sources import holds_source
 from portal.storage.bucket import Storage, objects_below
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_root

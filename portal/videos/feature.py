@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from portal.accounts.permissions import Principal
 from portal.database.models import Version, Video
 from portal.errors import VideoNotFound
-from portal.processing.version_hooks import VersionHook
+from portal.films.version_hooks import VersionHook
 from portal.queue.jobs import Job
 from portal.storage.bucket import Storage
 from portal.videos.progress import Progress

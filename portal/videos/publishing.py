@@ -26,8 +26,8 @@ from portal.database.models import (
 from portal.database.search import search_columns
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
-from portal.processing import attempts, renditions, sources
-from portal.processing.jobs import enqueue_transcode
+from portal.films import attempts, renditions, sources
+from portal.films.jobs import enqueue_transcode
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_key

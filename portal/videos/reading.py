@@ -15,7 +15,7 @@ from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_video, 
 from portal.database.models import Tombstone, Video, VideoStatus, Visibility
 from portal.errors import NotPlayable, VersionConflict, VideoNotFound
 from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
-from portal.processing.versions import SERVED_S
+from portal.films.versions import SERVED_S
 from portal.storage.objects import output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 

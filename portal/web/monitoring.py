@@ -25,9 +25,9 @@ from portal.database.connection import Row, fetch_rows
 from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
 from portal.features import FEATURES
+from portal.films.attempts import DURATION_BOUNDS_S
 from portal.http.auth import Policy, policy
 from portal.http.composition import web_context
-from portal.processing.attempts import DURATION_BOUNDS_S
 from portal.queue.jobs import QUEUES
 from portal.telemetry.metrics import buckets, process_registry
 from portal.videos.feature import Feature

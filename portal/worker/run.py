@@ -24,10 +24,10 @@ from portal.database.connection import open_database, server_time
 from portal.database.outages import is_outage, skipped_in_outage
 from portal.errors import StorageUnavailable
 from portal.features import FEATURES
+from portal.films import parts
+from portal.films.sources import SourceInterrupted
 from portal.maintenance import janitor
 from portal.maintenance.recovery import recover_forever
-from portal.processing import parts
-from portal.processing.sources import SourceInterrupted
 from portal.queue.app import Queue, WorkerConnector, queue_app
 from portal.queue.jobs import (
     DOWNLOAD_QUEUE,

@@ -13,7 +13,7 @@ from random import Random
 
 import benchmark_portal  # noqa: F401  # makes the folder above importable
 
-from portal.processing.parts import PassState, part_length
+from portal.films.parts import PassState, part_length
 from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe, VideoTrack

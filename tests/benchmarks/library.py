@@ -31,7 +31,7 @@ from portal.database.search import search_columns
 from portal.features.statistics.figures import STARTUP_BOUNDS_S
 from portal.features.statistics.films import HUNDREDTHS
 from portal.features.statistics.reading import Ranking
-from portal.processing.captions import CaptionText
+from portal.films.captions import CaptionText
 from portal.transcoding.packaging.webvtt import Cue
 
 AIM_P99_MS = 50

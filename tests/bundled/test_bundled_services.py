@@ -27,8 +27,8 @@ from portal.bundled.object_store import remove_unfinished_uploads
 from portal.bundled.up import Terminal, open_terminal
 from portal.config import Config
 from portal.database.models import Version
+from portal.films.sources import holds_source, identify
 from portal.processes.child import SystemUser
-from portal.processing.sources import holds_source, identify
 from portal.storage.bucket import open_storage
 
 UPLOADS = 16

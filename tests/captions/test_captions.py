@@ -24,9 +24,9 @@ from portal.database.models import Caption, Video
 from portal.errors import StorageUnavailable
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
+from portal.films.captions import CAPTIONS, CaptionText
 from portal.http.composition import WebContext
 from portal.maintenance.recovery import recover
-from portal.processing.captions import CAPTIONS, CaptionText
 from portal.storage.bucket import Storage, objects_below
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 

@@ -19,9 +19,9 @@ from portal.database.connection import execute
 from portal.database.models import Caption, CaptionSource, Rendition, Version, Video
 from portal.database.work_models import Transcription
 from portal.features.captions import transcription
+from portal.films.captions import TRANSCRIPTION
 from portal.http.composition import WebContext
 from portal.maintenance.recovery import recover
-from portal.processing.captions import TRANSCRIPTION
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, wrapped
 from portal.transcoding.packaging.hls import media_playlist, parse_media_playlist
 from portal.transcoding.packaging.master import Kind

@@ -25,10 +25,10 @@ from portal.features import VERSION_HOOKS
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
 from portal.features.deletion.service import delete_video
+from portal.films import first_pass, removal, storyboards
+from portal.films.captions import CaptionText
+from portal.films.versions import WITHDRAWN_AT
 from portal.http.composition import WebContext
-from portal.processing import first_pass, removal, storyboards
-from portal.processing.captions import CaptionText
-from portal.processing.versions import WITHDRAWN_AT
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root

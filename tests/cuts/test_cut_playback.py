@@ -12,9 +12,9 @@ from portal.accounts.permissions import EVERYONES
 from portal.database.connection import transaction
 from portal.database.models import Caption, Rendition, RenditionState, Version, Video, VideoStatus
 from portal.features import VERSION_HOOKS
+from portal.films.captions import folder_name
+from portal.films.versions import make_current
 from portal.http.composition import WebContext
-from portal.processing.captions import folder_name
-from portal.processing.versions import make_current
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.master import Kind
 from portal.videos import playback_links

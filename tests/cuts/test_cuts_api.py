@@ -17,9 +17,9 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.features import VERSION_HOOKS
+from portal.films.attempts import fail_version
+from portal.films.versions import make_current
 from portal.http.composition import WebContext
-from portal.processing.attempts import fail_version
-from portal.processing.versions import make_current
 
 pytestmark = pytest.mark.shared_app
 

@@ -8,8 +8,8 @@ from portal.config import Config
 from portal.database.models import Version, VideoStatus
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
+from portal.films.captions import CaptionText
 from portal.http.composition import WebContext
-from portal.processing.captions import CaptionText
 from portal.transcoding.packaging.webvtt import Cue
 
 pytestmark = pytest.mark.shared_app

@@ -32,9 +32,9 @@ from portal.features.posters import service as posters
 from portal.features.statistics.cmcd import Device, Place, Record, SessionReport, State
 from portal.features.statistics.folding import fold_inbox
 from portal.features.statistics.intake import InboxReport, Visitor, write_reports
+from portal.films.captions import TRANSCRIPTION, CaptionText
+from portal.films.versions import make_current
 from portal.http.composition import WebContext
-from portal.processing.captions import TRANSCRIPTION, CaptionText
-from portal.processing.versions import make_current
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.videos.poster import poster_key, poster_revision
 from portal.videos.words import find_said, videos_that_say

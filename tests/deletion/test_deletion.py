@@ -19,9 +19,9 @@ from portal.config import Config
 from portal.database.models import Deletion, Tombstone, Upload, Video
 from portal.errors import StorageUnavailable, VideoNotFound
 from portal.features.deletion.service import UNDO_S, delete_video, finish_deletions, undo_deletion
+from portal.films import removal
+from portal.films.removal import Unsettled
 from portal.http.composition import WebContext
-from portal.processing import removal
-from portal.processing.removal import Unsettled
 from portal.storage.bucket import open_storage
 
 LATER = "UPDATE publications SET deleted_at = deleted_at - make_interval(secs => {})"

@@ -14,8 +14,8 @@ from signed_in import make_account, make_video, program, token_of
 
 from portal.database.account_models import Account, Role
 from portal.database.models import Publication, Video, Visibility
+from portal.films.removal import remove_files
 from portal.http.composition import WebContext
-from portal.processing.removal import remove_files
 from portal.videos.metadata import title_fault
 
 pytestmark = pytest.mark.shared_app

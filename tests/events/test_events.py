@@ -17,7 +17,7 @@ from portal.database.connection import execute, transaction
 from portal.database.models import Publication, Video, Visibility
 from portal.events.log import EventType, note_outcome
 from portal.features.deletion import service as deletion
-from portal.processing import attempts
+from portal.films import attempts
 from portal.videos.visibility import VideoAccess, save_access
 
 

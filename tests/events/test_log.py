@@ -21,10 +21,10 @@ from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
 from portal.features.deletion import service as deletion
 from portal.features.posters import service as posters
+from portal.films import attempts, renditions
+from portal.films.attempts import OpenAttempt
+from portal.films.captions import CaptionText
 from portal.http.composition import WebContext
-from portal.processing import attempts, renditions
-from portal.processing.attempts import OpenAttempt
-from portal.processing.captions import CaptionText
 from portal.transcoding.planning.chapters import Chapter
 from portal.videos import chapters, metadata, publishing
 from portal.videos.visibility import VideoAccess, save_access

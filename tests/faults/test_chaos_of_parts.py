@@ -34,7 +34,7 @@ SEGMENT_FRAMES = 48
 PAUSE_S = (0.2, 3.0)
 TIMEOUT_S = 240.0
 EAGER = """
-from portal.processing import parts
+from portal.films import parts
 parts.LONGEST_PART_S, parts.SHORTEST_PART_S = 1.0, 0.5
 from portal.cli.main import main
 main(["worker"])

@@ -21,10 +21,10 @@ from portal.config import Config
 from portal.database import connection
 from portal.database.connection import fetch_rows, open_database, transaction
 from portal.database.models import Attempt, VideoStatus
+from portal.films import attempts, progress
+from portal.films.attempts import LeaseLost
+from portal.films.progress import Progress, attempt_heartbeat
 from portal.http.composition import WebContext
-from portal.processing import attempts, progress
-from portal.processing.attempts import LeaseLost
-from portal.processing.progress import Progress, attempt_heartbeat
 from portal.web.app import create_app
 
 CONFIRMED_WITHIN_S = 80

@@ -43,7 +43,7 @@ DYING = """
 import os, signal, sys
 from functools import wraps
 from portal.cli.main import main
-from portal.processing import cutting, renditions
+from portal.films import cutting, renditions
 from portal.storage.bucket import Storage
 
 # Every cut needs a later pass.

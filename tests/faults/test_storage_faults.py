@@ -17,8 +17,8 @@ from storage_proxy import FAULTS, StorageProxy, storage_proxy, weather
 
 from portal.database.models import Attempt, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
+from portal.films import attempts, sources
 from portal.http.composition import WebContext
-from portal.processing import attempts, sources
 from portal.transcoding.errors import TranscodeFailed
 
 

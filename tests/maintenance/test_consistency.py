@@ -20,10 +20,10 @@ from upload_client import started
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.features.captions import service as captions
 from portal.features.deletion import service as deletion
+from portal.films import storyboards
 from portal.http.composition import WebContext
 from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
-from portal.processing import storyboards
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import Kind
 

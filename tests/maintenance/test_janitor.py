@@ -41,11 +41,11 @@ from portal.database.models import (
 )
 from portal.features import VERSION_HOOKS
 from portal.features.deletion import service as deletion
+from portal.films import attempts, removal
+from portal.films.versions import WITHDRAWN_AT, make_current
 from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.maintenance.janitor import Cutoffs
-from portal.processing import attempts, removal
-from portal.processing.versions import WITHDRAWN_AT, make_current
 from portal.storage.calls import StorageRefused
 from portal.uploads import service as uploads
 from portal.videos.poster import poster_key

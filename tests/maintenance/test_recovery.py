@@ -15,11 +15,11 @@ from portal.database.connection import transaction
 from portal.database.models import Version
 from portal.features.deletion import service as deletion
 from portal.features.posters import service as posters
+from portal.films import attempts, progress, renditions
+from portal.films.progress import Progress, attempt_heartbeat
 from portal.http.composition import WebContext
 from portal.maintenance import recovery
 from portal.maintenance.recovery import recover, recover_forever
-from portal.processing import attempts, progress, renditions
-from portal.processing.progress import Progress, attempt_heartbeat
 
 # The newest job is running: {began} is the time since its start, {heard_of} since the heartbeat.
 RUNNING = """

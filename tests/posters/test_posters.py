@@ -22,8 +22,8 @@ from portal.database.models import PosterRequest, PosterState, Video
 from portal.features.deletion import service as deletion
 from portal.features.posters import service as posters
 from portal.features.posters.pages import FAULTS
+from portal.films import removal
 from portal.http.composition import WebContext
-from portal.processing import removal
 from portal.storage.objects import output_root
 from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected

@@ -19,10 +19,10 @@ from portal.features.cuts.service import insert_cut
 from portal.features.downloads.service import DOWNLOAD
 from portal.features.imports import service as file_imports
 from portal.features.posters.service import POSTER
+from portal.films.captions import CAPTIONS, TRANSCRIPTION
+from portal.films.jobs import REMOVAL, enqueue_completion, enqueue_encode, enqueue_transcode
+from portal.films.versions import withdraw
 from portal.http.composition import WebContext
-from portal.processing.captions import CAPTIONS, TRANSCRIPTION
-from portal.processing.jobs import REMOVAL, enqueue_completion, enqueue_encode, enqueue_transcode
-from portal.processing.versions import withdraw
 from portal.queue.app import Queue, open_queue
 from portal.queue.jobs import IMPORT_QUEUE, PREPARE_QUEUE, TRANSCODE_QUEUE
 from portal.queue.priorities import (

@@ -15,10 +15,10 @@ from portal.database.connection import transaction
 from portal.database.models import Version, Video, VideoStatus
 from portal.database.work_models import PassInProgress
 from portal.features import VERSION_HOOKS
+from portal.films import parts
+from portal.films.attempts import LeaseLost
+from portal.films.versions import make_current
 from portal.http.composition import WebContext
-from portal.processing import parts
-from portal.processing.attempts import LeaseLost
-from portal.processing.versions import make_current
 
 pytestmark = pytest.mark.shared_app
 

@@ -22,11 +22,11 @@ from portal.features.deletion import service as deletion
 from portal.features.posters import service as posters
 from portal.features.replacement import service as replacement
 from portal.features.replacement.service import Replacement, VersionState
+from portal.films import attempts, first_pass, later_passes, removal, renditions
+from portal.films.attempts import Failure
+from portal.films.captions import CaptionText
 from portal.http.composition import WebContext
 from portal.maintenance import janitor
-from portal.processing import attempts, first_pass, later_passes, removal, renditions
-from portal.processing.attempts import Failure
-from portal.processing.captions import CaptionText
 from portal.videos import publishing
 
 # Lets a former file expire.

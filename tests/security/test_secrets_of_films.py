@@ -32,9 +32,9 @@ from portal.features.captions import service as captions
 from portal.features.cuts import service as cuts
 from portal.features.downloads import service as downloads
 from portal.features.replacement import service as replacement
+from portal.films import first_pass, later_passes, storyboards
 from portal.http.auth import Policy
 from portal.http.composition import WebContext
-from portal.processing import first_pass, later_passes, storyboards
 from portal.videos.visibility import VideoAccess, save_access
 
 pytestmark = [

@@ -35,7 +35,7 @@ from portal.database.models import (
 from portal.database.work_models import Download
 from portal.errors import VideoNotFound
 from portal.features.deletion.service import delete_undoably, undo_deletion
-from portal.processing.versions import WITHDRAWN_AT
+from portal.films.versions import WITHDRAWN_AT
 from portal.transcoding.packaging.master import Kind
 from portal.uploads.quotas import Quota, Usage, usage_of
 

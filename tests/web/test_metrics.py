@@ -13,8 +13,8 @@ from upload_client import stored
 
 from portal.config import Config
 from portal.database.models import Outcome
-from portal.processing import attempts
-from portal.processing.attempts import Failure
+from portal.films import attempts
+from portal.films.attempts import Failure
 from portal.web import monitoring
 
 TOKEN = "a-token-for-the-test"

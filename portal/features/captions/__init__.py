@@ -5,7 +5,7 @@ captions from speech.
 """
 
 from portal.features.captions import service, transcription, versions
-from portal.processing.captions import CAPTIONS, TRANSCRIPTION
+from portal.films.captions import CAPTIONS, TRANSCRIPTION
 from portal.videos.feature import Feature
 
 FEATURE = Feature(

@@ -22,6 +22,7 @@ from portal.errors import FieldError, InvalidRequest, NotCaptions
 from portal.events.records import Shape
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
+from portal.films.captions import CaptionText, folder_name
 from portal.http import json_bodies
 from portal.http.auth import Policy, may_edit, policy
 from portal.http.schemas.base import ClosedShape, PatchHeaders, Problem, Text, Timestamp, reject_if
@@ -29,7 +30,6 @@ from portal.http.schemas.validation import validated, validated_query
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Body
 from portal.http.videos import read_video
-from portal.processing.captions import CaptionText, folder_name
 from portal.transcoding.captions.decoding import CHARSETS, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,

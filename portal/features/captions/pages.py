@@ -25,12 +25,12 @@ from portal.features.captions import service as captions
 from portal.features.captions import transcription
 from portal.features.captions.service import CaptionChange
 from portal.features.workshop.pages import redirect_to_panel, render_workshop
+from portal.films.captions import CaptionText
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
 from portal.http.server.context import expect_player
 from portal.http.server.limits import Body
 from portal.http.videos import read_progress, read_video
-from portal.processing.captions import CaptionText
 from portal.transcoding.captions.decoding import CHARSET_LABELS, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,

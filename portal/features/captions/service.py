@@ -29,7 +29,7 @@ from portal.errors import (
     TooManyCaptions,
 )
 from portal.events.log import AuditAction, note
-from portal.processing.captions import (
+from portal.films.captions import (
     CAPTIONS,
     CaptionText,
     Keep,
@@ -38,8 +38,8 @@ from portal.processing.captions import (
     served_folders,
     whole_text_of,
 )
-from portal.processing.outputs import put_master
-from portal.processing.removal import remove_again, remove_below
+from portal.films.outputs import put_master
+from portal.films.removal import remove_again, remove_below
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, counted_try
 from portal.storage.bucket import Storage, entries_of

@@ -20,8 +20,8 @@ from portal.database.work_models import Transcription
 from portal.errors import NoSound, TooManyCaptions, TranscriptionNotFound, VideoNotFound
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
-from portal.processing.captions import TRANSCRIPTION, UNDETERMINED, CaptionText, language_tags
-from portal.processing.outputs import open_rendition
+from portal.films.captions import TRANSCRIPTION, UNDETERMINED, CaptionText, language_tags
+from portal.films.outputs import open_rendition
 from portal.queue.jobs import cancel_job
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, counted_try

@@ -22,14 +22,14 @@ from portal.database.connection import Row, execute, fetch_rows
 from portal.database.models import Caption, CaptionSource, Publication, Rendition, Version, Video
 from portal.database.pool import extend_transaction
 from portal.database.work_models import Transcription
-from portal.processing.captions import (
+from portal.films.captions import (
     CAPTIONS,
     TRANSCRIPTION,
     CaptionText,
     language_of_track,
     language_tags,
 )
-from portal.processing.version_hooks import VersionChange
+from portal.films.version_hooks import VersionChange
 from portal.queue.jobs import cancel_job
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.packaging.master import Kind

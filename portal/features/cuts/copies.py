@@ -15,7 +15,7 @@ from portal.errors import CutsChanged, FilmIncomplete
 from portal.events.log import AuditAction, note
 from portal.features.captions.versions import follow_cut
 from portal.features.cuts import service as cuts
-from portal.processing.attempts import fail_version
+from portal.films.attempts import fail_version
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota

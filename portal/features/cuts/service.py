@@ -19,9 +19,9 @@ from portal.events.log import AuditAction, note
 from portal.events.records import TranscodeFailure
 from portal.features.replacement import service as replacement
 from portal.features.replacement.service import VersionState
-from portal.processing.jobs import enqueue_transcode
-from portal.processing.version_hooks import VersionHook
-from portal.processing.versions import REVERTIBLE_S
+from portal.films.jobs import enqueue_transcode
+from portal.films.version_hooks import VersionHook
+from portal.films.versions import REVERTIBLE_S
 from portal.transcoding.planning.kept import (
     MOST_MOVED_S,
     ROUNDING_S,

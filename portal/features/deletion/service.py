@@ -26,8 +26,8 @@ from portal.errors import MetadataChanged, VideoNotFound
 from portal.events.log import AuditAction, note
 from portal.events.records import AUDIENCE_COLUMNS
 from portal.features.cuts.copies import fail_copies
-from portal.processing.removal import promise_removal
-from portal.processing.versions import cancel_jobs
+from portal.films.removal import promise_removal
+from portal.films.versions import cancel_jobs
 from portal.queue.jobs import cancel_job
 from portal.queue.rows import list_jobs_of
 from portal.videos.reading import check_version, locked_video, parse_video_id

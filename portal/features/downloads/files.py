@@ -16,13 +16,13 @@ from portal.database.models import Video
 from portal.errors import DownloadNotAllowed, DownloadNotFound
 from portal.features.downloads import service as downloads
 from portal.features.downloads.service import DownloadKind, FileState, SavedFile
+from portal.films.sources import SourceChanged, check_source
 from portal.http.auth import Policy, account_id, may_edit, policy
 from portal.http.composition import web_context
 from portal.http.playlists import PRIVATE_URL_TTL_S
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Rate
 from portal.http.videos import read_video
-from portal.processing.sources import SourceChanged, check_source
 from portal.storage.presigning import attachment
 
 blueprint = Blueprint("downloads", __name__)

@@ -26,8 +26,8 @@ from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.work_models import Download, DownloadState
 from portal.errors import DownloadNotFound, DownloadsBusy
 from portal.features.captions.service import read_captions_of
-from portal.processing.outputs import open_rendition
-from portal.processing.removal import logging_refusals
+from portal.films.outputs import open_rendition
+from portal.films.removal import logging_refusals
 from portal.queue.jobs import DOWNLOAD_QUEUE, REQUESTER, Job, Required
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, one_try

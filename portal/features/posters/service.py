@@ -26,9 +26,9 @@ from portal.database.models import (
 )
 from portal.errors import StorageUnavailable
 from portal.events.log import AuditAction, EventType, note, note_outcome
-from portal.processing.outputs import open_rendition
-from portal.processing.removal import remove_again
-from portal.processing.version_hooks import VersionChange
+from portal.films.outputs import open_rendition
+from portal.films.removal import remove_again
+from portal.films.version_hooks import VersionChange
 from portal.queue.jobs import SIDE_QUEUE, Job, Required
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, one_try

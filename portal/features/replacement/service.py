@@ -20,10 +20,10 @@ from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.events.records import TranscodeFailure
-from portal.processing import attempts, renditions, versions
-from portal.processing.removal import remove_source
-from portal.processing.version_hooks import VersionHook
-from portal.processing.versions import REVERTIBLE_S, make_current
+from portal.films import attempts, renditions, versions
+from portal.films.removal import remove_source
+from portal.films.version_hooks import VersionHook
+from portal.films.versions import REVERTIBLE_S, make_current
 from portal.storage.bucket import Storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.publishing import check_stored, insert_version, locked_upload, room_refusal

@@ -35,12 +35,12 @@ from portal.errors import NotFound, VideoNotFound
 from portal.features.captions import service as captions
 from portal.features.cuts import service as cuts
 from portal.features.watching import preview
+from portal.films.captions import captions_root
 from portal.http.auth import Policy, declaration_of, policy
 from portal.http.clips import PARAMETERS, Clip, parse_clip
 from portal.http.composition import web_context
 from portal.http.server.headers import OPEN_TO_ALL, conditional_response
 from portal.http.videos import read_progress, read_served, read_video
-from portal.processing.captions import captions_root
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix

@@ -23,8 +23,8 @@ from running_portal import make_video
 from serving import children_naming, eventually
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
+from portal.films import later_passes, renditions
 from portal.http.composition import WebContext
-from portal.processing import later_passes, renditions
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
 

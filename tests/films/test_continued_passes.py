@@ -9,8 +9,8 @@ from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, Outcome
 from portal.database.work_models import MadeSegment, PassInProgress
+from portal.films import attempts
 from portal.http.composition import WebContext
-from portal.processing import attempts
 
 pytestmark = pytest.mark.slow
 

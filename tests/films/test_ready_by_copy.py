@@ -18,8 +18,8 @@ from passes import (
 
 from portal.database.event_models import Event
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
+from portal.films import later_passes
 from portal.http.composition import WebContext
-from portal.processing import later_passes
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.transcoding.planning import ladder

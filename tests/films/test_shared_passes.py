@@ -13,8 +13,8 @@ from passes import EARLY, ended_after, first_attempt, published_file, tools_for
 from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress, PassPart
 from portal.features import VERSION_HOOKS
+from portal.films import encoding, first_pass, parts
 from portal.http.composition import WebContext
-from portal.processing import encoding, first_pass, parts
 from portal.storage.objects import output_prefix
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import inspect_segment

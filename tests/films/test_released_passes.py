@@ -17,8 +17,8 @@ from portal.database.models import Attempt
 from portal.database.work_models import MadeSegment, PassPart
 from portal.errors import StorageUnavailable
 from portal.features import VERSION_HOOKS
+from portal.films import first_pass
 from portal.http.composition import WebContext
-from portal.processing import first_pass
 from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 
@@ -54,7 +54,7 @@ async def test_released_pass_records_the_reason(
     async def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("portal.processing.sources.check_source", fail)
+    monkeypatch.setattr("portal.films.sources.check_source", fail)
     with pytest.raises(type(error)):
         await first_pass.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
     messages = [record.getMessage() for record in caplog.records]
@@ -112,7 +112,7 @@ async def test_parts_with_faults_of_the_network_are_made_again_if_the_film_has_f
         await PassPart.filter(version_id=video.id).update(network_faults=1)
         raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE)
 
-    monkeypatch.setattr("portal.processing.whole_films.assemble", fail)
+    monkeypatch.setattr("portal.films.whole_films.assemble", fail)
     with pytest.raises(StorageUnavailable):
         await first_pass.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
     assert not await PassPart.exists()

@@ -17,7 +17,7 @@ from tortoise.expressions import RawSQL
 from portal.database.models import Publication, Version, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress
 from portal.events.log import EventType, note_outcome
-from portal.processing.version_hooks import VersionChange, VersionHook
+from portal.films.version_hooks import VersionChange, VersionHook
 from portal.queue.jobs import cancel_job
 from portal.transcoding.encoding.assembly import PassOutput
 

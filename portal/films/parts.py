@@ -17,10 +17,10 @@ from tortoise.expressions import RawSQL
 from portal.database.connection import IS_LIVE, fetch_rows, lock_version, server_time, transaction
 from portal.database.work_models import MadeSegment as SegmentRow
 from portal.database.work_models import PassInProgress, PassPart
-from portal.processing import attempts
-from portal.processing.attempts import LEASE_S, LeaseLost, OpenAttempt
-from portal.processing.jobs import enqueue_share
-from portal.processing.versions import delete_progress
+from portal.films import attempts
+from portal.films.attempts import LEASE_S, LeaseLost, OpenAttempt
+from portal.films.jobs import enqueue_share
+from portal.films.versions import delete_progress
 from portal.queue.rows import NOTHING_WAITS, WORKER_PROCESSES
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing

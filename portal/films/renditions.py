@@ -28,12 +28,12 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.events.log import EventType, note_outcome
-from portal.processing import attempts, captions
-from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.jobs import STORYBOARD, enqueue_completion, enqueue_encode
-from portal.processing.sources import Source
-from portal.processing.version_hooks import VersionHook
-from portal.processing.versions import delete_progress, make_current, note_of_version
+from portal.films import attempts, captions
+from portal.films.attempts import Failure, LeaseLost, OpenAttempt
+from portal.films.jobs import STORYBOARD, enqueue_completion, enqueue_encode
+from portal.films.sources import Source
+from portal.films.version_hooks import VersionHook
+from portal.films.versions import delete_progress, make_current, note_of_version
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind

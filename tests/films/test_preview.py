@@ -17,10 +17,10 @@ from yarl import URL
 from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment
 from portal.features import VERSION_HOOKS
+from portal.films import first_pass, progress
+from portal.films.progress import held
 from portal.http.composition import WebContext
 from portal.http.formatting import clock
-from portal.processing import first_pass, progress
-from portal.processing.progress import held
 from portal.transcoding.encoding.parts import Segment
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import MediaPlaylist, parse_media_playlist, playlist_uris

@@ -12,11 +12,11 @@ from psycopg import AsyncConnection
 from portal.database.connection import transaction
 from portal.database.models import Outcome, Video
 from portal.database.work_models import MadeSegment, PassInProgress
+from portal.films import attempts, encoding, parts
+from portal.films.attempts import Failure, LeaseLost
+from portal.films.jobs import enqueue_encode
+from portal.films.parts import Lease, PassState
 from portal.http.composition import WebContext
-from portal.processing import attempts, encoding, parts
-from portal.processing.attempts import Failure, LeaseLost
-from portal.processing.jobs import enqueue_encode
-from portal.processing.parts import Lease, PassState
 from portal.queue.app import WorkerConnector
 from portal.queue.rows import WORKER_PREFIX
 from portal.transcoding.encoding.ffmpeg import RunReport

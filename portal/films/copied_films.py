@@ -11,10 +11,10 @@ from dataclasses import replace
 from portal.concurrency import task_group
 from portal.database.connection import execute, fetch_rows, lock_version, server_time, transaction
 from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Version, VideoStatus
-from portal.processing import attempts
-from portal.processing.attempts import LeaseLost, OpenAttempt
-from portal.processing.outputs import put_master
-from portal.processing.versions import WITHDRAWN_AT
+from portal.films import attempts
+from portal.films.attempts import LeaseLost, OpenAttempt
+from portal.films.outputs import put_master
+from portal.films.versions import WITHDRAWN_AT
 from portal.storage.bucket import Storage, entries_of, objects_below
 from portal.storage.objects import StoredObject, output_prefix
 from portal.transcoding.packaging import hls

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from portal.database.connection import retry_outage
 from portal.database.models import Rendition, RenditionState, Version
-from portal.processing import attempts, renditions
+from portal.films import attempts, renditions
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of, objects_below
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root

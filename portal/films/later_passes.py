@@ -8,13 +8,13 @@ from functools import partial
 from uuid import UUID
 
 from portal.database.connection import retry_outage
-from portal.processing import attempts, renditions
-from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.makers import maker_of
-from portal.processing.outputs import put_master
-from portal.processing.passes import closed_afterwards
-from portal.processing.progress import Reports, held
-from portal.processing.sources import SourceChanged
+from portal.films import attempts, renditions
+from portal.films.attempts import Failure, LeaseLost, OpenAttempt
+from portal.films.makers import maker_of
+from portal.films.outputs import put_master
+from portal.films.passes import closed_afterwards
+from portal.films.progress import Reports, held
+from portal.films.sources import SourceChanged
 from portal.queue.tools import Tools
 from portal.transcoding import errors
 

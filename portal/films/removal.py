@@ -16,7 +16,7 @@ from uuid import UUID
 from portal.database.connection import server_time, transaction
 from portal.database.models import Deletion, Publication, Version
 from portal.errors import StorageUnavailable
-from portal.processing.jobs import REMOVAL
+from portal.films.jobs import REMOVAL
 from portal.queue.jobs import RunAgain
 from portal.queue.tools import Tools
 from portal.storage.bucket import Storage

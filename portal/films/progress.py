@@ -21,8 +21,8 @@ from portal.concurrency import running
 from portal.database.connection import lock_version, transaction
 from portal.database.outages import is_temporary
 from portal.database.work_models import MadeSegment as Row
-from portal.processing.attempts import LeaseLost, OpenAttempt, hold
-from portal.processing.parts import FACTS
+from portal.films.attempts import LeaseLost, OpenAttempt, hold
+from portal.films.parts import FACTS
 from portal.transcoding.encoding.parts import Segment
 from portal.transcoding.encoding.sink import OnStored
 

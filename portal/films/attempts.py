@@ -38,8 +38,8 @@ from portal.database.models import (
 )
 from portal.database.work_models import MadeSegment
 from portal.events.log import EventType, note_outcome
-from portal.processing.jobs import enqueue_transcode
-from portal.processing.versions import delete_progress, note_of_version
+from portal.films.jobs import enqueue_transcode
+from portal.films.versions import delete_progress, note_of_version
 from portal.queue.jobs import RunAgain
 from portal.transcoding.errors import FailCode
 

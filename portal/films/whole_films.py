@@ -12,16 +12,13 @@ from functools import partial
 from typing import Any
 
 from portal.concurrency import running, task_group
-from portal.processing import parts, renditions
-from portal.processing.attempts import OpenAttempt
-from portal.processing.encoding import SOON_S, encode_missing, watch_queue
-from portal.processing.outputs import (
-    StorageSink,
-    open_rendition,
-)
-from portal.processing.passes import source_of
-from portal.processing.progress import Progress, Reports, Stage
-from portal.processing.sources import Source
+from portal.films import parts, renditions
+from portal.films.attempts import OpenAttempt
+from portal.films.encoding import SOON_S, encode_missing, watch_queue
+from portal.films.outputs import StorageSink, open_rendition
+from portal.films.passes import source_of
+from portal.films.progress import Progress, Reports, Stage
+from portal.films.sources import Source
 from portal.queue.tools import Tools
 from portal.telemetry.tracing import span
 from portal.transcoding import errors

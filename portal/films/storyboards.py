@@ -17,10 +17,10 @@ from tortoise.expressions import F
 
 from portal.database.connection import lock_version, retry_outage, transaction
 from portal.database.models import Rendition, RenditionState, Version, VideoStatus
-from portal.processing import renditions
-from portal.processing.jobs import STORYBOARD
-from portal.processing.outputs import StorageSink, open_rendition
-from portal.processing.removal import remove_again
+from portal.films import renditions
+from portal.films.jobs import STORYBOARD
+from portal.films.outputs import StorageSink, open_rendition
+from portal.films.removal import remove_again
 from portal.queue.tools import Tools
 from portal.queue.tries import is_interruption
 from portal.storage.calls import ObjectMissing

@@ -3,10 +3,10 @@
 from typing import Protocol
 
 from portal.database.models import Version
-from portal.processing import cutting, whole_films
-from portal.processing.attempts import OpenAttempt
-from portal.processing.progress import Reports
-from portal.processing.sources import Source
+from portal.films import cutting, whole_films
+from portal.films.attempts import OpenAttempt
+from portal.films.progress import Reports
+from portal.films.sources import Source
 from portal.queue.tools import Tools
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.planning.ladder import Plan

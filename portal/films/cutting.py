@@ -12,13 +12,13 @@ from itertools import count
 
 from portal.concurrency import task_group
 from portal.database.models import Rendition, RenditionState, Version
-from portal.processing import renditions
-from portal.processing.attempts import OpenAttempt
-from portal.processing.copied_films import copy_foreign_base
-from portal.processing.outputs import StorageSink, open_rendition
-from portal.processing.passes import source_of
-from portal.processing.progress import Reports, Stage
-from portal.processing.sources import Source
+from portal.films import renditions
+from portal.films.attempts import OpenAttempt
+from portal.films.copied_films import copy_foreign_base
+from portal.films.outputs import StorageSink, open_rendition
+from portal.films.passes import source_of
+from portal.films.progress import Reports, Stage
+from portal.films.sources import Source
 from portal.queue.tools import Tools
 from portal.storage.bucket import Storage, objects_below
 from portal.storage.objects import output_prefix

@@ -18,13 +18,13 @@ from portal.database.connection import retry_outage
 from portal.database.models import Version
 from portal.database.outages import skipped_in_outage
 from portal.database.work_models import PassInProgress
-from portal.processing import parts
-from portal.processing.attempts import ENDING_TIMEOUT_S, LeaseLost, OpenAttempt
-from portal.processing.outputs import StorageSink
-from portal.processing.parts import Lease
-from portal.processing.progress import ESTIMATE_AFTER_S, Heartbeat, Progress, Stage, beating
-from portal.processing.removal import remove_again
-from portal.processing.sources import SourceChanged, probed_source
+from portal.films import parts
+from portal.films.attempts import ENDING_TIMEOUT_S, LeaseLost, OpenAttempt
+from portal.films.outputs import StorageSink
+from portal.films.parts import Lease
+from portal.films.progress import ESTIMATE_AFTER_S, Heartbeat, Progress, Stage, beating
+from portal.films.removal import remove_again
+from portal.films.sources import SourceChanged, probed_source
 from portal.queue.jobs import RunAgain
 from portal.queue.rows import is_overtaken
 from portal.queue.tools import Tools

@@ -12,10 +12,10 @@ from passes import EARLY, LATER, ended_after, first_attempt, looked_into, publis
 from published import probe
 
 from portal.database.models import Attempt, Rendition, VideoStatus
+from portal.films import encoding, sources
+from portal.films.encoding import WorkMeter
+from portal.films.progress import Progress, Stage
 from portal.http.composition import WebContext
-from portal.processing import encoding, sources
-from portal.processing.encoding import WorkMeter
-from portal.processing.progress import Progress, Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits
 

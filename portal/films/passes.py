@@ -11,11 +11,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from portal.database.models import Outcome
 from portal.database.outages import is_temporary
 from portal.errors import DatabaseUnavailable, Unavailable
-from portal.processing import attempts
-from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.encoding import Preempted
-from portal.processing.removal import remove_again
-from portal.processing.sources import Source, SourceInterrupted, probed_source
+from portal.films import attempts
+from portal.films.attempts import Failure, LeaseLost, OpenAttempt
+from portal.films.encoding import Preempted
+from portal.films.removal import remove_again
+from portal.films.sources import Source, SourceInterrupted, probed_source
 from portal.queue.tools import Tools
 from portal.queue.tries import is_interruption, is_out_of_memory
 from portal.text import error_words

@@ -11,9 +11,9 @@ from running_portal import make_video
 from portal.database.connection import lock_video, transaction
 from portal.database.event_models import Event
 from portal.database.models import Video
+from portal.films import attempts, storyboards
+from portal.films.jobs import STORYBOARD
 from portal.http.composition import WebContext
-from portal.processing import attempts, storyboards
-from portal.processing.jobs import STORYBOARD
 from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME

@@ -11,16 +11,16 @@ from uuid import UUID
 
 from portal.database.connection import retry_outage, transaction
 from portal.database.models import Version, VideoStatus
-from portal.processing import attempts, renditions
-from portal.processing.attempts import Failure, OpenAttempt
-from portal.processing.makers import maker_of
-from portal.processing.outputs import master_beside, write_master
-from portal.processing.passes import closed_afterwards
-from portal.processing.progress import held
-from portal.processing.removal import remove_source
-from portal.processing.sources import SourceChanged
-from portal.processing.version_hooks import VersionHook
-from portal.processing.versions import is_current
+from portal.films import attempts, renditions
+from portal.films.attempts import Failure, OpenAttempt
+from portal.films.makers import maker_of
+from portal.films.outputs import master_beside, write_master
+from portal.films.passes import closed_afterwards
+from portal.films.progress import held
+from portal.films.removal import remove_source
+from portal.films.sources import SourceChanged
+from portal.films.version_hooks import VersionHook
+from portal.films.versions import is_current
 from portal.queue.tools import Tools
 from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
