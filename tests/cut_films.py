@@ -10,7 +10,7 @@ from stored_objects import stored
 from portal.database.models import Rendition, Version, Video, VideoStatus
 from portal.features import VERSION_HOOKS
 from portal.features.cuts import service as cuts
-from portal.films import first_pass, later_passes, storyboards
+from portal.films import passes, storyboards
 from portal.http.composition import WebContext
 from portal.storage.objects import output_root
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
@@ -34,9 +34,9 @@ async def cut(
     await cuts.save(video.id, keep, expected=None, hooks=VERSION_HOOKS)
     version = await Version.get(video_id=video.id, retired_at=None, status=VideoStatus.PROCESSING)
     tools = tools_for(resources, folder)
-    await first_pass.publish_version(version.id, tools, may_encode=False, hooks=VERSION_HOOKS)
+    await passes.publish_version(version.id, tools, may_encode=False, hooks=VERSION_HOOKS)
     while (await Version.get(id=version.id)).complete_job_id is not None:
-        await later_passes.complete_ladder(version.id, tools)
+        await passes.complete_ladder(version.id, tools)
     return await Video.get(id=video.id)
 
 

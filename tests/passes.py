@@ -14,7 +14,7 @@ from running_portal import run_ffmpeg
 from portal.database.models import Rendition, Video
 from portal.database.work_models import MadeSegment
 from portal.features import VERSION_HOOKS
-from portal.films import attempts, first_pass, later_passes, renditions, storyboards
+from portal.films import attempts, passes, renditions, storyboards
 from portal.films.attempts import OpenAttempt
 from portal.films.encoding import Tools
 from portal.films.progress import Heartbeat
@@ -57,7 +57,7 @@ async def make_playable(
     video: Video, resources: WebContext, work_dir: Path, *, may_encode: bool = True
 ) -> Video:
     """Run a first pass as a worker does."""
-    await first_pass.publish_version(
+    await passes.publish_version(
         video.id, tools_for(resources, work_dir), may_encode=may_encode, hooks=VERSION_HOOKS
     )
     return await Video.get(id=video.id)
@@ -87,8 +87,8 @@ async def ended_after(
     first = len({segment.number for segment in await pictures})
     tools = tools_for(resources, work_dir)
     note = Heartbeat.note_stored
-    make_first = partial(first_pass.make_playable, hooks=VERSION_HOOKS)
-    make = later_passes.make_missing if attempt.targets else make_first
+    make_first = partial(passes.make_playable, hooks=VERSION_HOOKS)
+    make = passes.make_missing if attempt.targets else make_first
     running = asyncio.create_task(make(attempt, tools))
     missing = {*range(first, first + segments)}
     if not attempt.targets and not first:
@@ -126,7 +126,7 @@ async def begun(video_id: UUID) -> OpenAttempt:
 
 async def make_missing(video: Video, resources: WebContext, work_dir: Path) -> bool:
     """Run one later pass as a worker does, and return whether it was the last."""
-    await later_passes.make_missing(await begun(video.id), tools_for(resources, work_dir))
+    await passes.make_missing(await begun(video.id), tools_for(resources, work_dir))
     return (await Video.get(id=video.id)).complete_job_id is None
 
 

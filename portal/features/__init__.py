@@ -20,7 +20,7 @@ from portal.features import (
     webhooks,
     workshop,
 )
-from portal.films import encoding, first_pass, jobs, later_passes, removal, storyboards
+from portal.films import encoding, jobs, passes, removal, storyboards
 from portal.videos import playback_links
 from portal.videos.feature import Feature
 
@@ -48,13 +48,13 @@ VERSION_HOOKS = tuple(
 )
 # Functions that find work which will create a video.
 PENDING = tuple(feature.find_pending for feature in _FOLDERS if feature.find_pending is not None)
-_publish = partial(first_pass.publish_version, hooks=VERSION_HOOKS)
+_publish = partial(passes.publish_version, hooks=VERSION_HOOKS)
 FILMS = Feature(
     name="films",
     jobs=(
         (jobs.TRANSCODE, partial(_publish, may_encode=False)),
         (jobs.ENCODE, partial(_publish, may_encode=True)),
-        (jobs.COMPLETE, later_passes.complete_ladder),
+        (jobs.COMPLETE, passes.complete_ladder),
         (jobs.SHARE, encoding.help_with),
         (jobs.STORYBOARD, storyboards.make),
         (jobs.REMOVAL, removal.remove_files),

@@ -16,9 +16,8 @@ from portal.films import renditions
 from portal.films.attempts import OpenAttempt
 from portal.films.copied_films import copy_foreign_base
 from portal.films.outputs import StorageSink, open_rendition
-from portal.films.passes import source_of
 from portal.films.progress import Reports, Stage
-from portal.films.sources import Source
+from portal.films.sources import Source, probed_source
 from portal.queue.tools import Tools
 from portal.storage.bucket import Storage, objects_below
 from portal.storage.objects import output_prefix
@@ -137,13 +136,13 @@ async def make_first(
     The film of another video is copied first. A cut has little to encode, so any job may do it.
     """
     attempt = await copy_foreign_base(attempt, tools.storage)
-    async with source_of(attempt, tools) as source:
+    async with probed_source(attempt.version, tools, interruptions=attempt.interruptions) as source:
         return source, await _make_first(attempt, tools, reports, source)
 
 
 async def make_missing(attempt: OpenAttempt, tools: Tools, reports: Reports) -> PassOutput:
     """Make the other renditions of a ready cut version, which the attempt names."""
-    async with source_of(attempt, tools) as source:
+    async with probed_source(attempt.version, tools, interruptions=attempt.interruptions) as source:
         film = await open_film(attempt.version, tools.storage)
         keep = Kept.of(attempt.version.keep or ())
         maker = _CutMaker(attempt, tools, reports, source)

@@ -228,7 +228,7 @@ async def help_with(version_id: UUID, tools: Tools) -> None:
         return
     try:
         async with (
-            probed_source(version, tools.storage, tools.limits) as source,
+            probed_source(version, tools) as source,
             running(watch_queue(tools.job_id, is_done_soon=lambda: False)),
         ):
             plan = plan_renditions(source.probe)

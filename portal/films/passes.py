@@ -1,27 +1,150 @@
-"""A pass of a worker over a source, under a lease: its source, and its end.
+"""Passes of a worker over a source, under a lease: what makes a version playable, and complete.
 
 Each attempt writes into its own folder, except for the master playlist, which has one address from
 the first pass on and is written again after each later pass.
+
+The files of a pass are stored before its rows are committed, so a killed worker loses at most the
+part that it was encoding. The master playlist of a first pass is stored before the rows, too; that
+of a later pass names files whose rows are committed.
 """
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from uuid import UUID
 
-from portal.database.models import Outcome
+from portal.database.connection import retry_outage, transaction
+from portal.database.models import Outcome, Version, VideoStatus
 from portal.database.outages import is_temporary
 from portal.errors import DatabaseUnavailable, Unavailable
-from portal.films import attempts
+from portal.films import attempts, renditions
 from portal.films.attempts import Failure, LeaseLost, OpenAttempt
 from portal.films.encoding import Preempted
-from portal.films.removal import remove_again
-from portal.films.sources import Source, SourceInterrupted, probed_source
+from portal.films.makers import maker_of
+from portal.films.outputs import master_beside, put_master, write_master
+from portal.films.progress import Reports, held
+from portal.films.removal import remove_again, remove_source
+from portal.films.sources import SourceChanged, SourceInterrupted
+from portal.films.version_hooks import VersionHook
+from portal.films.versions import is_current
 from portal.queue.tools import Tools
 from portal.queue.tries import is_interruption, is_out_of_memory
+from portal.storage.objects import output_prefix
+from portal.telemetry.tracing import span
 from portal.text import error_words
 from portal.transcoding import errors
+from portal.transcoding.encoding.assembly import PassOutput
+from portal.transcoding.planning.ladder import Plan
 
 logger = logging.getLogger(__name__)
+
+EXHAUSTED_MESSAGE = (
+    "The file could not be converted: every try ended unexpectedly. "
+    "Try exporting the video again, for example as H.264 in an mp4 file."
+)
+
+
+async def publish_version(
+    version_id: UUID, tools: Tools, *, may_encode: bool, hooks: Sequence[VersionHook]
+) -> None:
+    """Make a processing version playable, or failed if its attempts are used up.
+
+    The `hooks` follow when viewers get it. A version that has to be encoded is left to a job that
+    `may_encode`. The file of a failed replacement is removed, because nothing uses it any more.
+    Raises `HeldByAnother`, or the error that interrupted the pass, after which the job has to run
+    again.
+    """
+    try:
+        attempt = await attempts.begin(version_id, worker=tools.worker)
+    except attempts.AttemptsExhausted:
+        attempt = None
+        code = attempts.TRANSCODE_FAILED
+        async with transaction():
+            await attempts.fail_version(version_id, code=code, message=EXHAUSTED_MESSAGE)
+    if attempt:
+        await make_playable(attempt, tools, may_encode=may_encode, hooks=hooks)
+    failed = await Version.get_or_none(id=version_id, status=VideoStatus.FAILED)
+    if failed is not None and not await is_current(failed):
+        await remove_source(failed, tools.storage)
+
+
+async def make_playable(
+    attempt: OpenAttempt, tools: Tools, *, may_encode: bool = True, hooks: Sequence[VersionHook]
+) -> None:
+    """Make a version's first rendition; it is then ready, or failed if its source is invalid.
+
+    If it has to be encoded and this job may not encode (`may_encode`), a job that may is queued
+    instead. Raises the error that interrupted the work.
+    """
+    async with closed_afterwards(attempt, tools):
+        try:
+            async with held(attempt) as reports:
+                maker = maker_of(attempt.version)
+                source, result = await maker.make_first(
+                    attempt, tools, reports, may_encode=may_encode
+                )
+                if isinstance(result, PassOutput):
+                    prefix = output_prefix(attempt.video_id, attempt.number)
+                    await write_master(tools.storage, prefix, master_beside(result))
+        except (errors.SourceRejected, SourceChanged) as exc:
+            logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
+            failure = Failure(str(exc.code), exc.detail)
+            await attempts.reject(attempt, failure, message=exc.message)
+            return
+        if isinstance(result, Plan):
+            queue_encode = partial(renditions.queue_encode, attempt, result, source)
+            await retry_outage(queue_encode)
+            fields = {"action": "encode_queued", "video_id": str(attempt.video_id)}
+            logger.info("Encode is queued", extra=fields)
+            return
+        publish = partial(renditions.publish, attempt, result, source, hooks)
+        with span("publish"):
+            await retry_outage(publish)
+        logger.info("Video is ready", extra={"action": "video_ready"})
+
+
+async def complete_ladder(version_id: UUID, tools: Tools) -> None:
+    """Make the next missing renditions of a playable version, in one pass.
+
+    Raises `HeldByAnother`, or the error that interrupted the pass; the job then has to run again.
+    """
+    attempt = await renditions.begin_next(version_id, worker=tools.worker)
+    if attempt is not None:
+        await make_missing(attempt, tools)
+
+
+async def make_missing(attempt: OpenAttempt, tools: Tools) -> None:
+    """Carry out a later pass, and queue another one if renditions are missing.
+
+    The version stays ready. An invalid source fails the missing renditions.
+    """
+    async with closed_afterwards(attempt, tools):
+        try:
+            async with held(attempt) as reports:
+                await _later_pass(attempt, tools, reports)
+            finish = partial(renditions.finish_pass, attempt)
+            is_complete = await retry_outage(finish)
+        except (errors.SourceRejected, SourceChanged) as exc:
+            logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
+            # The playlist may lack renditions that an earlier pass committed.
+            await put_master(attempt.version, tools.storage)
+            await renditions.fail_missing(attempt, Failure(str(exc.code), exc.detail))
+        except LeaseLost:
+            # The playlist may be older than the rows when the lease was lost.
+            await put_master(attempt.version, tools.storage)
+            raise
+        else:
+            logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_complete})
+
+
+async def _later_pass(attempt: OpenAttempt, tools: Tools, reports: Reports) -> None:
+    """Make the targets of a later pass, record them, and write the master playlist."""
+    if attempt.targets:
+        output = await maker_of(attempt.version).make_missing(attempt, tools, reports)
+        await retry_outage(partial(renditions.add, attempt, output))
+    await attempts.hold(attempt)
+    await put_master(attempt.version, tools.storage)
 
 
 @asynccontextmanager
@@ -78,10 +201,3 @@ def _interruption_reason(exc: BaseException) -> Failure | None:
     if is_temporary(exc):
         return Failure(DatabaseUnavailable.code, cause)
     return None
-
-
-def source_of(attempt: OpenAttempt, tools: Tools) -> AbstractAsyncContextManager[Source]:
-    """Return the context of an attempt's checked source, as `probed_source`."""
-    return probed_source(
-        attempt.version, tools.storage, tools.limits, interruptions=attempt.interruptions
-    )

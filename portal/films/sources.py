@@ -22,13 +22,14 @@ from datetime import datetime
 
 from portal.database.models import Version
 from portal.errors import StorageUnavailable
+from portal.queue.tools import Tools
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import ObjectInfo
 from portal.telemetry.tracing import span
 from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import SourceLimits, examine, judge
+from portal.transcoding.probing.probe import examine, judge
 
 # Version 0.4.0 recorded the time of writing alone, and a digest only of files younger than two
 # seconds.
@@ -134,13 +135,13 @@ class Source:
 
 @asynccontextmanager
 async def probed_source(
-    version: Version, storage: Storage, limits: SourceLimits, *, interruptions: int = 0
+    version: Version, tools: Tools, *, interruptions: int = 0
 ) -> AsyncIterator[Source]:
     """Yield the source, checked as by `checked_source`; it is probed unless the row has a probe."""
-    async with checked_source(version, storage, interruptions=interruptions) as url:
+    async with checked_source(version, tools.storage, interruptions=interruptions) as url:
         answer = version.probe_answer
         if answer is None:
             with span("probe"):
-                answer = await examine(url, limits=limits)
-        probe = judge(answer, limits)
+                answer = await examine(url, limits=tools.limits)
+        probe = judge(answer, tools.limits)
         yield Source(url=url, probe=probe, answer=answer, notes=tuple(version.notes))

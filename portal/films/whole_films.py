@@ -16,9 +16,8 @@ from portal.films import parts, renditions
 from portal.films.attempts import OpenAttempt
 from portal.films.encoding import SOON_S, encode_missing, watch_queue
 from portal.films.outputs import StorageSink, open_rendition
-from portal.films.passes import source_of
 from portal.films.progress import Progress, Reports, Stage
-from portal.films.sources import Source
+from portal.films.sources import Source, probed_source
 from portal.queue.tools import Tools
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
@@ -43,7 +42,7 @@ async def make_first(
     A source whose copy proves undeliverable is encoded, and gets a note.
     """
     make = partial(_make_first, attempt, tools, reports, may_encode=may_encode)
-    async with source_of(attempt, tools) as source:
+    async with probed_source(attempt.version, tools, interruptions=attempt.interruptions) as source:
         try:
             return source, await make(source)
         except errors.CopyUndeliverable as exc:
@@ -55,7 +54,7 @@ async def make_first(
 
 async def make_missing(attempt: OpenAttempt, tools: Tools, reports: Reports) -> PassOutput:
     """Encode the missing renditions that the attempt names."""
-    async with source_of(attempt, tools) as source:
+    async with probed_source(attempt.version, tools, interruptions=attempt.interruptions) as source:
         plan = plan_renditions(source.probe, may_copy=False)
         planned = {rung.name for rung in plan.video}
         await renditions.forget(attempt, set(attempt.targets) - planned)

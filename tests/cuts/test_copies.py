@@ -25,7 +25,7 @@ from portal.features import VERSION_HOOKS
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
 from portal.features.deletion.service import delete_video
-from portal.films import first_pass, removal, storyboards
+from portal.films import passes, removal, storyboards
 from portal.films.captions import CaptionText
 from portal.films.versions import WITHDRAWN_AT
 from portal.http.composition import WebContext
@@ -80,7 +80,7 @@ async def test_new_video_outlives_the_one_from_which_it_is_made(
     assert record["storageKey"] == video.storage_key
     copied = await Video.get(id=record["id"])
     tools = tools_for(resources, tmp_path)
-    await first_pass.publish_version(copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS)
+    await passes.publish_version(copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS)
     copied = await Video.get(id=copied.id)
     assert copied.status is VideoStatus.READY
     assert copied.duration_s == pytest.approx(6, abs=0.2)
@@ -160,9 +160,7 @@ async def test_copy_that_was_broken_off_goes_on_unless_the_film_has_changed(
     await resources.storage.delete(lost)
     tools = tools_for(resources, tmp_path)
     with pytest.raises(ObjectMissing):
-        await first_pass.publish_version(
-            copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS
-        )
+        await passes.publish_version(copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS)
     [broken] = await Version.filter(video_id=copied.id, base_id=None)
     before = set(await stored(resources.storage, copied.id))
     assert before
@@ -178,7 +176,7 @@ async def test_copy_that_was_broken_off_goes_on_unless_the_film_has_changed(
 
     copy_in_storage = Storage.copy
     monkeypatch.setattr(Storage, "copy", copy_object)
-    await first_pass.publish_version(copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS)
+    await passes.publish_version(copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS)
     finished = await Video.get(id=copied.id)
     assert finished.status is VideoStatus.READY
     assert not before & set(targets)

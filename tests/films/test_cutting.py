@@ -23,7 +23,7 @@ from portal.database.models import Rendition, Version, Video
 from portal.features import VERSION_HOOKS
 from portal.features.cuts import service as cuts
 from portal.features.replacement.service import VersionState
-from portal.films import cutting, later_passes, renditions, storyboards
+from portal.films import cutting, passes, renditions, storyboards
 from portal.films.attempts import OpenAttempt
 from portal.films.outputs import open_rendition
 from portal.films.sources import Source
@@ -237,9 +237,9 @@ async def test_a_film_is_cut_while_its_qualities_are_made(
     assert "video.completed" not in await events_of(video)
     # The former version is completed for the cut, which then has the same qualities.
     await storyboards.make(whole.version_id, tools_for(resources, tmp_path))
-    await later_passes.complete_ladder(whole.version_id, tools_for(resources, tmp_path))
+    await passes.complete_ladder(whole.version_id, tools_for(resources, tmp_path))
     assert "video.completed" not in await events_of(video)
-    await later_passes.complete_ladder(video.version_id, tools_for(resources, tmp_path))
+    await passes.complete_ladder(video.version_id, tools_for(resources, tmp_path))
     video = await Video.get(id=video.id)
     await check_cut(video, [*range(25, 75)], resources, tmp_path)
     assert (await events_of(video)).count("video.completed") == 1

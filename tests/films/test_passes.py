@@ -23,7 +23,7 @@ from running_portal import make_video
 from serving import children_naming, eventually
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.films import later_passes, renditions
+from portal.films import passes, renditions
 from portal.http.composition import WebContext
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
@@ -113,7 +113,7 @@ async def test_pass_after_a_failed_one_is_cautious_and_one_without_its_lease_add
     await Rendition.filter(name__in=attempt.targets).delete()
     await Attempt.filter(id=attempt.id).update(outcome="failed")
     lost = type(attempt)(id=attempt.id, version=attempt.version, number=attempt.number)
-    await later_passes.make_missing(lost, tools_for(resources, tmp_path))
+    await passes.make_missing(lost, tools_for(resources, tmp_path))
     assert await master(client, video) == before
     assert (await Video.get(id=video.id)).complete_job_id is not None
 
@@ -124,7 +124,7 @@ async def test_failing_rendition_holds_up_no_other(
 ) -> None:
     async def killed_pass() -> tuple[str, ...]:
         attempt = await begun(playable.id)
-        await killed(later_passes.make_missing(attempt, tools_for(resources, tmp_path)))
+        await killed(passes.make_missing(attempt, tools_for(resources, tmp_path)))
         return attempt.targets
 
     assert await killed_pass() == tuple(LATER)

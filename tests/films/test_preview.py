@@ -17,7 +17,7 @@ from yarl import URL
 from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment
 from portal.features import VERSION_HOOKS
-from portal.films import first_pass, progress
+from portal.films import passes, progress
 from portal.films.progress import held
 from portal.http.composition import WebContext
 from portal.http.formatting import clock
@@ -120,7 +120,7 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
 
     third = await first_attempt(video)
     assert third.percent >= second.percent
-    await first_pass.make_playable(third, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
+    await passes.make_playable(third, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
     whole = await playlists(client, path)
     for playlist in whole.values():
         assert playlist.complete

@@ -18,7 +18,7 @@ from passes import (
 
 from portal.database.event_models import Event
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.films import later_passes
+from portal.films import passes
 from portal.http.composition import WebContext
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.hls import parse_media_playlist
@@ -37,7 +37,7 @@ async def made_later(video: Video, resources: WebContext, work_dir: Path) -> lis
     targets = []
     while (await Video.get(id=video.id)).complete_job_id is not None:
         attempt = await begun(video.id)
-        await later_passes.make_missing(attempt, tools_for(resources, work_dir))
+        await passes.make_missing(attempt, tools_for(resources, work_dir))
         targets.append(attempt.targets)
     return targets
 

@@ -17,7 +17,7 @@ from portal.database.models import Attempt
 from portal.database.work_models import MadeSegment, PassPart
 from portal.errors import StorageUnavailable
 from portal.features import VERSION_HOOKS
-from portal.films import first_pass
+from portal.films import passes
 from portal.http.composition import WebContext
 from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
@@ -56,7 +56,7 @@ async def test_released_pass_records_the_reason(
 
     monkeypatch.setattr("portal.films.sources.check_source", fail)
     with pytest.raises(type(error)):
-        await first_pass.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
+        await passes.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
     messages = [record.getMessage() for record in caplog.records]
     assert f"Pass released: {reason}" in messages
     row = await Attempt.get(video_id=video.id)
@@ -81,7 +81,7 @@ async def test_lack_of_memory_is_not_the_fault_of_a_file(
     for module in ("queue.tries", "transcoding.probing.probe"):
         monkeypatch.setattr(f"portal.{module}.lacks_memory", lambda: lacks)
     with pytest.raises(TranscodeFailed):
-        await first_pass.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
+        await passes.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
     row = await Attempt.get(video_id=video.id)
     assert (row.outcome, row.error_code) == (outcome, "out_of_memory")
 
@@ -114,7 +114,7 @@ async def test_parts_with_faults_of_the_network_are_made_again_if_the_film_has_f
 
     monkeypatch.setattr("portal.films.whole_films.assemble", fail)
     with pytest.raises(StorageUnavailable):
-        await first_pass.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
+        await passes.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
     assert not await PassPart.exists()
     assert not await of_parts.exists()
 

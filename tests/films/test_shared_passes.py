@@ -13,7 +13,7 @@ from passes import EARLY, ended_after, first_attempt, published_file, tools_for
 from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress, PassPart
 from portal.features import VERSION_HOOKS
-from portal.films import encoding, first_pass, parts
+from portal.films import encoding, parts, passes
 from portal.http.composition import WebContext
 from portal.storage.objects import output_prefix
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -42,7 +42,7 @@ async def begun(client: Client, resources: WebContext, film: Path, tmp_path: Pat
 async def finished(video: Video, resources: WebContext, work_dir: Path) -> list[str]:
     """Finish the pass; return the names of the segments, after a check that they join."""
     tools = tools_for(resources, work_dir)
-    await first_pass.make_playable(await first_attempt(video), tools, hooks=VERSION_HOOKS)
+    await passes.make_playable(await first_attempt(video), tools, hooks=VERSION_HOOKS)
     video = await Video.get(id=video.id)
     assert video.status is VideoStatus.READY
     assert not await PassInProgress.exists()

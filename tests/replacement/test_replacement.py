@@ -22,7 +22,7 @@ from portal.features.deletion import service as deletion
 from portal.features.posters import service as posters
 from portal.features.replacement import service as replacement
 from portal.features.replacement.service import Replacement, VersionState
-from portal.films import attempts, first_pass, later_passes, removal, renditions
+from portal.films import attempts, passes, removal, renditions
 from portal.films.attempts import Failure
 from portal.films.captions import CaptionText
 from portal.http.composition import WebContext
@@ -63,7 +63,7 @@ class Replaced:
         """Run the first pass over the file that waits, as a worker does."""
         [version] = await Version.filter(video_id=self.video.id, status="processing")
         tools = tools_for(self.resources, self.work_dir)
-        await first_pass.publish_version(version.id, tools, may_encode=True, hooks=VERSION_HOOKS)
+        await passes.publish_version(version.id, tools, may_encode=True, hooks=VERSION_HOOKS)
 
     async def withdraw(self) -> None:
         resources = self.resources
@@ -312,7 +312,7 @@ async def test_replaced_file_is_not_completed_until_it_comes_back(
     await replaced.begin(short_video)
     await replaced.process()
     # The worker ends its pass, and nothing more is queued.
-    await later_passes.make_missing(attempt, tools_for(resources, tmp_path))
+    await passes.make_missing(attempt, tools_for(resources, tmp_path))
     assert (await Version.get(id=former_id)).complete_job_id is None
     assert await renditions.begin_next(former_id, worker="test") is None
     assert (await replaced.events())[-1] in ("replaced", "completed")
@@ -336,7 +336,7 @@ async def test_failed_file_that_is_tried_again_does_not_come_back(
     former = await first_attempt(video)
     [pending] = await Version.filter(storage_key=key)
     tools = tools_for(resources, tmp_path)
-    await first_pass.publish_version(pending.id, tools, may_encode=True, hooks=VERSION_HOOKS)
-    await first_pass.make_playable(former, tools, hooks=VERSION_HOOKS)
+    await passes.publish_version(pending.id, tools, may_encode=True, hooks=VERSION_HOOKS)
+    await passes.make_playable(former, tools, hooks=VERSION_HOOKS)
     assert (await replaced.record())["storageKey"] == key
     assert await replacement.read(video.id) is None

@@ -32,7 +32,7 @@ from portal.features.captions import service as captions
 from portal.features.cuts import service as cuts
 from portal.features.downloads import service as downloads
 from portal.features.replacement import service as replacement
-from portal.films import first_pass, later_passes, storyboards
+from portal.films import passes, storyboards
 from portal.http.auth import Policy
 from portal.http.composition import WebContext
 from portal.videos.visibility import VideoAccess, save_access
@@ -241,7 +241,7 @@ class Story:
     async def finish_replacement(self) -> None:
         version = await Version.get(video_id=self.video_id, status="processing")
         tools = tools_for(self.resources, self.folder)
-        await first_pass.publish_version(version.id, tools, may_encode=True, hooks=VERSION_HOOKS)
+        await passes.publish_version(version.id, tools, may_encode=True, hooks=VERSION_HOOKS)
 
     async def undo_replacement(self) -> None:
         storage = self.resources.storage
@@ -253,7 +253,7 @@ class Story:
         tools = tools_for(resources, self.folder)
         version_id = (await self.video()).version_id
         while (await self.video()).complete_job_id is not None:
-            await later_passes.complete_ladder(version_id, tools)
+            await passes.complete_ladder(version_id, tools)
         await storyboards.make(version_id, tools)
         await captions.store(self.video_id, tools_for(resources))
         for row in await Download.filter(video_id=self.video_id):
