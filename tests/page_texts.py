@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Mapping
+from html.parser import HTMLParser
 from typing import Any
 
 from quart import Response
@@ -48,3 +49,20 @@ def value_of(text: str, field: str) -> str:
     assert tag is not None
     value = re.search(r'value="([^"]*)"', tag[0])
     return html.unescape(value[1]) if value else ""
+
+
+class Reader(HTMLParser):
+    """Parser that returns the tags and the text of markup, as a browser sees them."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data

@@ -1,28 +1,10 @@
 """Addresses and times in a description become links; whatever else it holds stays text."""
 
-from html.parser import HTMLParser
-
 import pytest
+from page_texts import Reader
 
 from portal.http.formatting import MAX_ADDRESS_LENGTH, linkify
 from portal.transcoding.planning.described_times import DescribedTimes
-
-
-class Reader(HTMLParser):
-    """Parser that returns the tags and the text of markup, as a browser sees them."""
-
-    def __init__(self, markup: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(markup)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def addresses(text: str) -> list[str | None]:

@@ -6,8 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from api_client import Client, answered
 from page_rows import READY, change_video, make_row
-from page_texts import page
-from test_linkify import Reader
+from page_texts import Reader, page
 
 from portal.features.watching.embedding import frame_size
 from portal.http.composition import WebContext

@@ -5,7 +5,6 @@ Every fragment has its own address, and forms work without scripts.
 
 from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
 from quart import Blueprint, Response, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
@@ -118,12 +117,13 @@ async def page(video_id: str) -> str:
     )
 
 
-@blueprint.get("/videos/<uuid:video_id>/")
-@policy(Policy.ANYONE)
-async def page_with_slash(video_id: UUID) -> WerkzeugResponse:
+@blueprint.get("/videos/<video_id>/")
+@policy(Policy.WATCH)
+async def page_with_slash(video_id: str) -> WerkzeugResponse:
     """Redirect the address of a video with a slash, as some programs write it."""
+    video = await read_video(video_id)
     query = request.query_string.decode("latin-1")
-    return redirect(f"{url_for('video.page', video_id=video_id)}{query and '?'}{query}", 308)
+    return redirect(f"{url_for('video.page', video_id=video.id)}{query and '?'}{query}", 308)
 
 
 @blueprint.get("/videos/<video_id>/status")
