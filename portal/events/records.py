@@ -22,6 +22,14 @@ from portal.config import Config
 from portal.database.models import VideoStatus, Visibility
 from portal.text import rfc3339
 
+
+def rounded_to(digits: int | None) -> BeforeValidator:
+    """Return a validator that rounds numbers to these digits; to whole numbers without digits."""
+    return BeforeValidator(lambda value: None if value is None else round(value, digits))
+
+
+Percent = Annotated[float, Field(ge=0, le=100), rounded_to(1)]
+Seconds = Annotated[int | None, rounded_to(None)]
 Size = Annotated[int, Field(json_schema_extra={"format": "int64"})]
 Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 Time = Annotated[

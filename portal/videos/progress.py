@@ -5,11 +5,13 @@ attempt whose lease has expired is not under way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from portal.database.connection import (
     IS_LIVE,
@@ -20,7 +22,14 @@ from portal.database.connection import (
     fetch_rows,
 )
 from portal.database.models import VideoStatus
-from portal.events.records import TranscodeFailure
+from portal.events.records import (
+    Percent,
+    Seconds,
+    Shape,
+    Size,
+    TranscodeFailure,
+    rounded_to,
+)
 from portal.queue.jobs import QUEUES
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
@@ -161,39 +170,47 @@ class RenditionStage(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobProgress:
-    """Progress of a job, and the number of its workers.
+class JobProgress(Shape):
+    """Progress of a job that makes renditions."""
 
-    `queue_position` counts from 1 while the job waits.
-    """
-
-    stage: TranscodeStage
-    percent: float
-    seconds_left: float | None = None
-    queue_position: int | None = None
-    workers: int = 0
+    stage: TranscodeStage = Field(description="Step on the way to ready.")
+    percent: Percent = Field(description="Progress of the transcoding.")
+    seconds_left: Seconds = Field(
+        description="Estimate of the time that is left; null if it is unknown."
+    )
+    queue_position: int | None = Field(description="1 is next.")
+    workers: int = Field(description="Number of workers on it, possibly on several machines.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenditionProgress:
-    """A planned or complete rendition. Measured values of a planned one are None."""
+class RenditionRecord(Shape):
+    """Rendition, planned or complete."""
 
-    name: str
-    kind: Kind
-    state: RenditionStage
-    width: int | None
-    height: int | None
-    fps: float | None
-    codecs: str | None
-    bandwidth_bps: int | None
-    average_bandwidth_bps: int | None
-    size_bytes: int | None
-    language: str | None
+    name: str = Field(description="Unique name in the video, such as `720p`.")
+    kind: Kind = Field(description="`video`, `audio` or `subtitles`.")
+    state: RenditionStage = Field(description="State of the rendition.")
+    width: int | None = Field(description="Width of the picture in pixels; null without a picture.")
+    height: int | None = Field(
+        description="Height of the picture in pixels; null without a picture."
+    )
+    frame_rate: Annotated[float | None, rounded_to(3)] = Field(
+        description="Frames per second; null without a picture."
+    )
+    codecs: str | None = Field(description="CODECS attribute in the master playlist.")
+    bandwidth: int | None = Field(description="Peak rate in bits per second.")
+    average_bandwidth: int | None = Field(description="Average rate in bits per second.")
+    size_bytes: Size | None = Field(description="Size of all segments; null until it is complete.")
+    language: str | None = Field(
+        description="Language of the sound or subtitles (BCP 47); null if it is unknown."
+    )
+    copied: bool = Field(description="Whether the source's own stream is delivered.")
+    error_code: str | None = Field(description="Why the rendition failed; null unless it did.")
+
+
+class RenditionProgress(RenditionRecord):
+    """Rendition with the name of a track, and whether players begin with it."""
+
     label: str | None
     is_default: bool
-    copied: bool
-    error_code: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +260,13 @@ class Progress:
         return tuple(rendition for rendition in self.renditions if rendition.state is failed)
 
 
+def progress_without_workers(stage: TranscodeStage, *, percent: float) -> JobProgress:
+    """Return the progress of a job that is neither queued nor run."""
+    return JobProgress(
+        stage=stage, percent=percent, seconds_left=None, queue_position=None, workers=0
+    )
+
+
 async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
     """Return the progress of the existing videos, by id."""
     rows = await fetch_rows(PROGRESS, list(video_ids))
@@ -275,9 +299,9 @@ def _progress(video: Row) -> Progress:
 
 def _work(video: Row) -> JobProgress:
     if video["status"] == VideoStatus.READY:
-        return JobProgress(stage=TranscodeStage.READY, percent=100.0)
+        return progress_without_workers(TranscodeStage.READY, percent=100.0)
     if video["status"] == VideoStatus.FAILED:
-        return JobProgress(stage=TranscodeStage.FAILED, percent=0.0)
+        return progress_without_workers(TranscodeStage.FAILED, percent=0.0)
     return _attempt(video, percent=video["percent"])
 
 
@@ -324,12 +348,12 @@ def _rendition(row: Row, *, making: int | None) -> RenditionProgress:
     state = RenditionStage(row["state"])
     if state is RenditionStage.PLANNED and making is not None and row["attempt_number"] == making:
         state = RenditionStage.RUNNING
-    names = [field.name for field in fields(RenditionProgress)]
-    columns: dict[str, Any] = {name: row.get(name) for name in names}
-    columns |= {
+    columns = row | {
+        "bandwidth": row["bandwidth_bps"],
+        "average_bandwidth": row["average_bandwidth_bps"],
         "kind": Kind(row["kind"]),
         "state": state,
-        "fps": float(Fraction(row["frame_rate"])) if row["frame_rate"] else None,
+        "frame_rate": float(Fraction(row["frame_rate"])) if row["frame_rate"] else None,
         "error_code": row["error_code"] if state is RenditionStage.FAILED else None,
     }
     return RenditionProgress(**columns)

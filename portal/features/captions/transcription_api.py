@@ -9,13 +9,13 @@ from quart_schema import document_querystring, document_response, tag_blueprint
 
 from portal.database.models import Video
 from portal.errors import NoTranscription, TranscriptionNotFound
-from portal.events.records import Shape
+from portal.events.records import Percent, Shape
 from portal.features.captions import service as captions
 from portal.features.captions import transcription
 from portal.http.auth import Policy, policy
 from portal.http.composition import web_context
 from portal.http.json_bodies import json_response
-from portal.http.schemas.base import ClosedShape, Percent, Problem, Text
+from portal.http.schemas.base import ClosedShape, Problem, Text
 from portal.http.schemas.validation import validated_query
 from portal.http.videos import read_video
 

@@ -106,7 +106,7 @@ async def _read_film(video: Video, recorded: cuts.Cuts) -> Film | None:
     if recorded.film_attempt is None or recorded.film_s is None or not recorded.has_all_previews:
         return None
     renditions = (await read_progress(video.id)).renditions
-    rates = [rendition.fps for rendition in renditions if rendition.fps]
+    rates = [rendition.frame_rate for rendition in renditions if rendition.frame_rate]
     has_sound = any(rendition.kind is Kind.AUDIO for rendition in renditions)
     has_storyboard = recorded.has_film_storyboard
     return Film(

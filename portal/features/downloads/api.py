@@ -7,9 +7,9 @@ from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 
 from portal.database.models import Video
-from portal.events.records import Shape, Size, Uri
+from portal.events.records import Shape, Uri
 from portal.features.downloads.files import kinds_for_viewers, read_files, request_file
-from portal.features.downloads.service import DownloadKind, FileState, SavedFile
+from portal.features.downloads.service import DownloadFacts, FileState, SavedFile
 from portal.http.addresses import own_base
 from portal.http.auth import Policy, policy
 from portal.http.composition import web_context
@@ -22,21 +22,9 @@ blueprint = Blueprint("api_downloads", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
 
-class DownloadRecord(Shape):
+class DownloadRecord(DownloadFacts):
     """File of a video to save."""
 
-    name: str = Field(description="Name in addresses, such as `720p.mp4`.")
-    kind: DownloadKind = Field(description="`original`, `video`, `sound` or `captions`.")
-    label: str = Field(description="Name for people.")
-    width: int | None = Field(description="Width of the picture in pixels; null without a picture.")
-    height: int | None = Field(
-        description="Height of the picture in pixels; null without a picture."
-    )
-    language: str | None = Field(description="BCP 47.")
-    size_bytes: Size = Field(description="Size of the file.")
-    is_estimate: bool = Field(description="Whether `sizeBytes` is an estimate.")
-    state: FileState = Field(description="An absent file is made on request.")
-    error_code: str | None = Field(description="Why the file was not made.")
     url: Uri | None = Field(description="Address that leads to the file; null until it is ready.")
 
 
@@ -92,16 +80,4 @@ def _record_of(file: SavedFile, video: Video, base: str) -> DownloadRecord:
         # A playback token in the base grants only what viewers may save. Editors send credentials.
         base = web_context().config.public_url
     url = f"{base}/videos/{video.id}/downloads/{file.name}"
-    return DownloadRecord(
-        name=file.name,
-        kind=file.kind,
-        label=file.label,
-        width=file.width,
-        height=file.height,
-        language=file.language,
-        size_bytes=file.size_bytes,
-        is_estimate=file.is_estimate,
-        state=file.state,
-        error_code=file.error_code,
-        url=url if file.state is FileState.READY else None,
-    )
+    return DownloadRecord(**dict(file), url=url if file.state is FileState.READY else None)

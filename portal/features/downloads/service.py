@@ -14,17 +14,19 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from shutil import disk_usage
 from uuid import UUID
 
+from pydantic import Field
+
 from portal.database.connection import NOW, Row, execute, fetch_rows, rows_by_key, transaction
 from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.work_models import Download, DownloadState
 from portal.errors import DownloadNotFound, DownloadsBusy
+from portal.events.records import Shape, Size
 from portal.features.captions.service import read_captions_of
 from portal.films.outputs import open_rendition
 from portal.films.removal import logging_refusals
@@ -119,25 +121,28 @@ STATES: Mapping[DownloadState, FileState] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedFile:
-    """File of a video to save, whether or not it was made already.
+class DownloadFacts(Shape):
+    """File of a video to save, whether or not it was made already."""
 
-    `file_name` is the name under which browsers save it, and `key` its key in storage.
-    """
+    name: str = Field(description="Name in addresses, such as `720p.mp4`.")
+    kind: DownloadKind = Field(description="`original`, `video`, `sound` or `captions`.")
+    label: str = Field(description="Name for people.")
+    width: int | None = Field(description="Width of the picture in pixels; null without a picture.")
+    height: int | None = Field(
+        description="Height of the picture in pixels; null without a picture."
+    )
+    language: str | None = Field(description="BCP 47.")
+    size_bytes: Size = Field(description="Size of the file.")
+    is_estimate: bool = Field(description="Whether `sizeBytes` is an estimate.")
+    state: FileState = Field(description="An absent file is made on request.")
+    error_code: str | None = Field(description="Why the file was not made.")
 
-    name: str
-    kind: DownloadKind
-    label: str
+
+class SavedFile(DownloadFacts):
+    """File of a video with the name under which browsers save it, and its key in storage."""
+
     file_name: str
-    size_bytes: int
-    is_estimate: bool = False
-    width: int | None = None
-    height: int | None = None
-    language: str | None = None
-    state: FileState = FileState.READY
-    error_code: str | None = None
-    key: str | None = None
+    key: str | None
 
 
 async def list_files(video: Video) -> list[SavedFile]:
@@ -146,8 +151,14 @@ async def list_files(video: Video) -> list[SavedFile]:
         name=ORIGINAL,
         kind=DownloadKind.ORIGINAL,
         label="Original",
-        file_name=video.file_name,
+        width=None,
+        height=None,
+        language=None,
         size_bytes=video.size_bytes,
+        is_estimate=False,
+        state=FileState.READY,
+        error_code=None,
+        file_name=video.file_name,
         key=video.storage_key,
     )
     tracks = await _stored_tracks(video)
@@ -203,7 +214,7 @@ async def request_file(
             job_id=await DOWNLOAD.enqueue(video_id=video_id, number=row.id),
         )
         await _require_place(row)
-    return replace(file, state=FileState.PREPARING, error_code=None)
+    return file.model_copy(update={"state": FileState.PREPARING, "error_code": None})
 
 
 async def _require_place(row: Download) -> None:
@@ -331,17 +342,20 @@ def _joined_file(
         height=main.height,
         language=main.language,
         state=FileState.ABSENT,
+        error_code=None,
+        key=None,
     )
     row = rows.get(file.name)
     if row is None or row.made_of not in (None, _made_of(video, parts)):
         return file
-    return replace(
-        file,
-        state=STATES[row.state],
-        error_code=row.error_code,
-        size_bytes=row.size_bytes or file.size_bytes,
-        is_estimate=row.state is not DownloadState.READY,
-        key=row.key,
+    return file.model_copy(
+        update={
+            "state": STATES[row.state],
+            "error_code": row.error_code,
+            "size_bytes": row.size_bytes or file.size_bytes,
+            "is_estimate": row.state is not DownloadState.READY,
+            "key": row.key,
+        }
     )
 
 
@@ -351,10 +365,15 @@ def _caption_files(video: Video, row: Row) -> Iterator[SavedFile]:
             name=f"{row['language']}.{suffix}",
             kind=DownloadKind.CAPTIONS,
             label=f"{row['label']} ({suffix.upper()})",
-            file_name=_file_name(video.title, row["language"], suffix),
+            width=None,
+            height=None,
+            language=row["language"],
             size_bytes=row["size_bytes"],
             is_estimate=suffix == "srt",
-            language=row["language"],
+            state=FileState.READY,
+            error_code=None,
+            file_name=_file_name(video.title, row["language"], suffix),
+            key=None,
         )
 
 

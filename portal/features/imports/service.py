@@ -41,7 +41,7 @@ from portal.uploads import service as uploads
 from portal.uploads.quotas import Quota
 from portal.videos import metadata, publishing
 from portal.videos.feature import Pending
-from portal.videos.progress import JobProgress, Progress, TranscodeStage
+from portal.videos.progress import Progress, TranscodeStage, progress_without_workers
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ async def find_pending(video_id: UUID, reader: Principal) -> Pending | None:
         failure = {"code": row.error_code, "message": row.error_message}
         absence = errors.ImportFailed(f"The import failed. {row.error_message}", failure=failure)
     progress = Progress(
-        work=JobProgress(stage=stage, percent=percent),
+        work=progress_without_workers(stage, percent=percent),
         failure=TranscodeFailure.of(row.error_code, row.error_message),
     )
     cancel_row = partial(cancel, row)

@@ -3,9 +3,7 @@
 Members are null until their values are known, and never left out.
 """
 
-from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
@@ -14,18 +12,17 @@ from quart_schema import document_response, tag_blueprint
 
 from portal.database.models import Video
 from portal.errors import VideoNotFound
-from portal.events.records import Shape, Size, TranscodeFailure, Uri
+from portal.events.records import Shape, TranscodeFailure, Uri
 from portal.features.replacement import service as replacement
-from portal.features.replacement.api import ReplacementRecord
+from portal.features.replacement.service import ReplacementRecord
 from portal.http.addresses import own_base
 from portal.http.auth import Policy, may_edit, policy
 from portal.http.json_bodies import json_response
-from portal.http.schemas.base import Percent, Problem, Seconds, rounded_to
+from portal.http.schemas.base import Problem
 from portal.http.videos import read_pending, read_progress, read_video
 from portal.transcoding.errors import Note
-from portal.transcoding.packaging.master import Kind
 from portal.videos import publishing
-from portal.videos.progress import Progress, RenditionStage, TranscodeStage
+from portal.videos.progress import JobProgress, Progress, RenditionRecord
 from portal.videos.reading import preview_url
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
@@ -39,44 +36,8 @@ class TranscodeNote(Shape):
     message: str = Field(description="The note for people, in English.")
 
 
-class RenditionRecord(Shape, from_attributes=True):
-    """Rendition, planned or complete."""
-
-    name: str = Field(description="Unique name in the video, such as `720p`.")
-    kind: Kind = Field(description="`video`, `audio` or `subtitles`.")
-    state: RenditionStage = Field(description="State of the rendition.")
-    width: int | None = Field(description="Width of the picture in pixels; null without a picture.")
-    height: int | None = Field(
-        description="Height of the picture in pixels; null without a picture."
-    )
-    frame_rate: Annotated[float | None, rounded_to(3)] = Field(
-        validation_alias="fps", description="Frames per second; null without a picture."
-    )
-    codecs: str | None = Field(description="CODECS attribute in the master playlist.")
-    bandwidth: int | None = Field(
-        validation_alias="bandwidth_bps", description="Peak rate in bits per second."
-    )
-    average_bandwidth: int | None = Field(
-        validation_alias="average_bandwidth_bps", description="Average rate in bits per second."
-    )
-    size_bytes: Size | None = Field(description="Size of all segments; null until it is complete.")
-    language: str | None = Field(
-        description="Language of the sound or subtitles (BCP 47); null if it is unknown."
-    )
-    copied: bool = Field(description="Whether the source's own stream is delivered.")
-    error_code: str | None = Field(description="Why the rendition failed; null unless it did.")
-
-
-class TranscodeRemaining(Shape, from_attributes=True):
+class TranscodeRemaining(JobProgress, from_attributes=True):
     """Job that adds the missing renditions of a video that is ready."""
-
-    stage: TranscodeStage = Field(description="Step on the way to ready.")
-    percent: Percent = Field(description="Progress of the transcoding.")
-    seconds_left: Seconds = Field(
-        description="Estimate of the time that is left; null if it is unknown."
-    )
-    queue_position: int | None = Field(description="1 is next.")
-    workers: int = Field(description="Number of workers on it, possibly on several machines.")
 
 
 class TranscodeRecord(TranscodeRemaining):
@@ -146,7 +107,7 @@ async def _video_transcode_response(video: Video, status: int = HTTPStatus.OK) -
         progress,
         await own_base(video),
         status,
-        file_replacement=ReplacementRecord.model_validate(current) if current else None,
+        file_replacement=current,
     )
 
 
@@ -161,7 +122,7 @@ def _transcode_response(
 ) -> Response:
     video_url = f"{base}/videos/{video_id}"
     record = TranscodeRecord(
-        **asdict(progress.work),
+        **dict(progress.work),
         failure=progress.failure,
         notes=[TranscodeNote(code=note, message=note.words) for note in progress.notes],
         renditions=progress.renditions,

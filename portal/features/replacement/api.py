@@ -9,13 +9,12 @@ from quart_schema import document_headers, document_request, document_response, 
 
 from portal.database.models import Video
 from portal.errors import ReplacementNotFound, VideoNotFound
-from portal.events.records import Shape, Size, Time, TranscodeFailure
 from portal.features.replacement import service as replacement
-from portal.features.replacement.service import VersionState
+from portal.features.replacement.service import ReplacementRecord, VersionState
 from portal.http.auth import Policy, account_id, policy
 from portal.http.composition import web_context
 from portal.http.json_bodies import json_response, named_versions, read_json, showing_present
-from portal.http.schemas.base import ClosedShape, PatchHeaders, Percent, Problem, QuotaProblem
+from portal.http.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaProblem
 from portal.http.schemas.metadata import FileName, UploadKey
 from portal.http.schemas.validation import validated
 from portal.http.server.headers import conditional_response
@@ -32,22 +31,6 @@ class ReplaceFileRequest(ClosedShape):
 
     file_name: FileName
     key: UploadKey
-
-
-class ReplacementRecord(Shape, from_attributes=True):
-    """File that replaces, or has replaced, the file of a video."""
-
-    state: VersionState = Field(description="`processing`, `failed` or `live`.")
-    percent: Percent = Field(description="Progress of the transcoding.")
-    file_name: str = Field(description="Name of the new file.")
-    size_bytes: Size = Field(description="Size of the new file.")
-    failure: TranscodeFailure | None = Field(
-        description="Reason why the replacement failed; null unless it did."
-    )
-    started_at: Time = Field(description="Time of the request.")
-    revertible_until: Time | None = Field(
-        description="End of the time in which the former file can be restored."
-    )
 
 
 class ReplacementConflict(Problem):
@@ -101,7 +84,7 @@ async def replace_file(id: str) -> Response:
         raise VideoNotFound
     is_live = current.state is VersionState.LIVE
     status = HTTPStatus.OK if is_live else HTTPStatus.ACCEPTED
-    return json_response(ReplacementRecord.model_validate(current), status, etag=current.version)
+    return json_response(current, status, etag=current.version)
 
 
 @blueprint.delete(REPLACEMENT)
@@ -129,4 +112,4 @@ async def _present_replacement(video: Video) -> tuple[ReplacementRecord, str]:
     current = await replacement.read(video.id)
     if current is None:
         raise ReplacementNotFound
-    return ReplacementRecord.model_validate(current), current.version
+    return current, current.version

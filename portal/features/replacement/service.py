@@ -9,17 +9,18 @@ was live with the former file, cut or whole.
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import Self
 from uuid import UUID, uuid4
+
+from pydantic import Field
 
 from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
-from portal.events.records import TranscodeFailure
+from portal.events.records import Percent, Shape, Size, Time, TranscodeFailure
 from portal.films import attempts, renditions, versions
 from portal.films.removal import remove_source
 from portal.films.version_hooks import VersionHook
@@ -68,23 +69,26 @@ class VersionState(StrEnum):
         return cls("live" if status is VideoStatus.READY else status.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """File that replaces, or has replaced, the file of a video.
+class ReplacementRecord(Shape):
+    """File that replaces, or has replaced, the file of a video."""
 
-    `percent` is the progress of its processing, 0 to 100. Until `revertible_until` the former file
-    can become the current one again; None unless the replacement is live. `version` changes with
-    the file and with the state.
-    """
+    state: VersionState = Field(description="`processing`, `failed` or `live`.")
+    percent: Percent = Field(description="Progress of the transcoding.")
+    file_name: str = Field(description="Name of the new file.")
+    size_bytes: Size = Field(description="Size of the new file.")
+    failure: TranscodeFailure | None = Field(
+        description="Reason why the replacement failed; null unless it did."
+    )
+    started_at: Time = Field(description="Time of the request.")
+    revertible_until: Time | None = Field(
+        description="End of the time in which the former file can be restored."
+    )
 
-    file_name: str
-    size_bytes: int
-    state: VersionState
-    percent: float
-    failure: TranscodeFailure | None
-    started_at: datetime
-    revertible_until: datetime | None
-    version: str
+
+class Replacement(ReplacementRecord):
+    """Replacement with its version, which changes with the file and with the state."""
+
+    version: str = Field(exclude=True)
 
 
 async def begin(

@@ -64,14 +64,6 @@ Text = Annotated[StrictStr, BeforeValidator(_check_storable)]
 Day = Annotated[date, BeforeValidator(_check_day)]
 Timestamp = Annotated[Time, BeforeValidator(_check_rfc3339), AfterValidator(_to_utc)]
 
-
-def rounded_to(digits: int | None) -> BeforeValidator:
-    """Return a validator that rounds numbers to these digits; to whole numbers without digits."""
-    return BeforeValidator(lambda value: None if value is None else round(value, digits))
-
-
-Percent = Annotated[float, Field(ge=0, le=100), rounded_to(1)]
-Seconds = Annotated[int | None, rounded_to(None)]
 CommaSeparated = BeforeValidator(
     lambda value: ",".join(value if isinstance(value, list) else [value]).split(",")
 )
