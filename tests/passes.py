@@ -86,7 +86,7 @@ async def ended_after(
     )
     first = len({segment.number for segment in await pictures})
     tools = tools_for(resources, work_dir)
-    note = Heartbeat.note_stored
+    note = Heartbeat.report_stored
     make_first = partial(passes.make_playable, hooks=VERSION_HOOKS)
     make = passes.make_missing if attempt.targets else make_first
     running = asyncio.create_task(make(attempt, tools))
@@ -104,7 +104,7 @@ async def ended_after(
         if not missing and not running.cancelling():
             running.cancel()
 
-    with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
+    with patch.object(Heartbeat, "report_stored", note_and_end), suppress(asyncio.CancelledError):
         await running
     assert not missing, "the pass ended by itself"
 

@@ -153,7 +153,7 @@ async def pass_time(seconds: float) -> None:
 
 async def session_of(account: Account, *, address: str = ADDRESS) -> str:
     """Begin a session, and return the value of its cookie."""
-    return await sessions.begin(account.id, device="a test", address=address)
+    return await sessions.create(account.id, device="a test", address=address)
 
 
 async def token_of(account: Account, scopes: Collection[str] = tuple(Scope)) -> str:

@@ -32,7 +32,7 @@ from portal.database.account_models import (
 )
 from portal.database.connection import NOW, fetch_rows, transaction
 from portal.errors import SignOnUnknown, SingleSignOnRefused
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 
 LIFE_S = 600
 # Path to which the provider redirects browsers.
@@ -170,7 +170,7 @@ async def sign_in(
         await _adjust_role(account, person)
         await Account.filter(id=account.id).update(seen_at=NOW)
         await _note_by_provider(AuditAction.SIGNED_IN, account, person)
-        return await sessions.begin(account.id, device=device, address=address)
+        return await sessions.create(account.id, device=device, address=address)
 
 
 async def is_bound(account_id: UUID, issuer: str) -> bool:
@@ -183,7 +183,7 @@ async def unbind(account_id: UUID) -> None:
     async with transaction():
         if await Identity.filter(account_id=account_id).delete():
             account = await Account.get(id=account_id)
-            await note(AuditAction.ACCOUNT_UNBOUND, account.id, name=account.email)
+            await record_action(AuditAction.ACCOUNT_UNBOUND, account.id, name=account.email)
 
 
 def _verified_email(claims: Mapping[str, Any]) -> str:
@@ -268,4 +268,4 @@ async def _note_by_provider(
 ) -> None:
     """Write an action of the account itself to the audit log, with its provider."""
     detail = {"provider": person.issuer, **detail}
-    await note(action, account.id, name=account.email, detail=detail, by=account)
+    await record_action(action, account.id, name=account.email, detail=detail, by=account)

@@ -14,7 +14,7 @@ from portal.accounts.tokens import checked_label, digest, new_secret
 from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import transaction
 from portal.errors import LinkNotValid, NotAllowed
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 
 LIFE_DAYS = 7
 
@@ -28,7 +28,7 @@ async def offer_password(account_id: UUID, *, by: Principal) -> str:
     async with people.changing(account_id, by) as account:
         await OneTimeLink.filter(account_id=account_id).delete()
         secret, _ = await _create_link(by, account_id=account_id)
-        await note(AuditAction.LINK_MADE, account_id, name=account.email)
+        await record_action(AuditAction.LINK_MADE, account_id, name=account.email)
         return secret
 
 
@@ -42,7 +42,7 @@ async def invite(role: Role, *, by: Principal, label: str = "") -> str:
         raise NotAllowed("Only an owner can invite owners.")
     async with transaction():
         secret, link_id = await _create_link(by, role=role, label=checked_label(label))
-        await note(AuditAction.INVITATION_MADE, link_id, name=role.value)
+        await record_action(AuditAction.INVITATION_MADE, link_id, name=role.value)
     return secret
 
 
@@ -59,7 +59,9 @@ async def revoke_invitation(link_id: UUID) -> None:
         link = await pending.first()
         # The first of two concurrent requests deletes the row and writes the audit log.
         if link is not None and await pending.delete():
-            await note(AuditAction.INVITATION_REVOKED, link_id, name=_link_role(link).value)
+            await record_action(
+                AuditAction.INVITATION_REVOKED, link_id, name=_link_role(link).value
+            )
 
 
 async def look_up(secret: str) -> tuple[str, Role]:
@@ -91,7 +93,9 @@ async def accept(secret: str, *, email: str, password: str, passwords: Passwords
             account = await people.add_locked(
                 email, role, password_hash=password_hash, email_unverified=True
             )
-            await note(AuditAction.INVITATION_ACCEPTED, link.id, name=role.value, by=account)
+            await record_action(
+                AuditAction.INVITATION_ACCEPTED, link.id, name=role.value, by=account
+            )
         else:
             await people.set_password(account, password_hash, way="link")
         return account

@@ -18,7 +18,7 @@ from portal.database.account_models import (
     Session,
 )
 from portal.database.connection import execute, fetch_rows, transaction
-from portal.events.log import AuditAction, EventType, note, note_outcome
+from portal.events.log import AuditAction, EventType, record_action, record_outcome
 from portal.text import is_blank
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
@@ -210,7 +210,7 @@ async def remove(account_id: UUID, *, by: Principal) -> Account:
             rows = await fetch_rows(BEQUEATH_VIDEOS, heir.id, account_id, BEQUEST)
             for row in rows:
                 if row["deleted_at"] is None:
-                    await note_outcome(EventType.UPDATED, row["id"])
+                    await record_outcome(EventType.UPDATED, row["id"])
             if not rows:
                 await account.delete()
                 await _note_on_account(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
@@ -303,4 +303,4 @@ async def _require_another_owner(account: Account) -> None:
 async def _note_on_account(
     action: AuditAction, account: Account, *, by: Account | None = None, **detail: str
 ) -> None:
-    await note(action, account.id, name=account.email, detail=detail, by=by)
+    await record_action(action, account.id, name=account.email, detail=detail, by=by)

@@ -22,7 +22,7 @@ from portal.database.account_models import MAX_DEVICE_LENGTH, Account, Session
 from portal.database.connection import NOW, execute, fetch_rows, transaction
 from portal.database.event_models import Event
 from portal.errors import SignInRefused, TooManyTries
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 
 logger = logging.getLogger(__name__)
 
@@ -85,8 +85,8 @@ async def sign_in(
         # The update comes first, to lock table and row in the order of changes of accounts.
         if not await unchanged.update(seen_at=NOW):
             raise SignInRefused
-        await note(AuditAction.SIGNED_IN, account.id, name=account.email, by=account)
-        return await begin(account.id, device=device, address=address)
+        await record_action(AuditAction.SIGNED_IN, account.id, name=account.email, by=account)
+        return await create(account.id, device=device, address=address)
 
 
 async def require_password(
@@ -111,7 +111,7 @@ async def require_password(
     return account
 
 
-async def begin(account_id: UUID, *, device: str, address: str) -> str:
+async def create(account_id: UUID, *, device: str, address: str) -> str:
     """Begin a session; return the secret for its cookie. `device` is the browser's user agent."""
     secret = new_secret()
     await Session.create(
@@ -147,14 +147,14 @@ async def sign_out(secret: str) -> None:
         session = await sessions.prefetch_related("account").first()
         if session is not None and await sessions.delete():
             account = session.account
-            await note(AuditAction.SIGNED_OUT, account.id, name=account.email, by=account)
+            await record_action(AuditAction.SIGNED_OUT, account.id, name=account.email, by=account)
 
 
 async def end_one(principal: Principal, session_id: UUID) -> None:
     """End one of the account's own sessions."""
     async with transaction():
         if await Session.filter(id=session_id, account_id=principal.account_id).delete():
-            await note(AuditAction.SESSION_ENDED, session_id, name=principal.email)
+            await record_action(AuditAction.SESSION_ENDED, session_id, name=principal.email)
 
 
 async def end_others(principal: Principal) -> None:
@@ -162,7 +162,7 @@ async def end_others(principal: Principal) -> None:
     sessions = Session.filter(account_id=principal.account_id).exclude(id=principal.session_id)
     async with transaction():
         if count := await sessions.delete():
-            await note(
+            await record_action(
                 AuditAction.OTHER_SESSIONS_ENDED,
                 principal.account_id,
                 name=principal.email,
@@ -182,7 +182,7 @@ async def _note_refused(email: str) -> None:
     refusals = Event.filter(action=action).order_by("-id")
     oldest_allowed = await refusals.offset(REFUSALS_AN_HOUR - 1).first()
     if oldest_allowed is None or oldest_allowed.at < datetime.now(UTC) - timedelta(hours=1):
-        await note(action, name=email)
+        await record_action(action, name=email)
 
 
 async def _slow_down(email: str, address: str) -> None:

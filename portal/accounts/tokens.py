@@ -13,7 +13,7 @@ from portal.accounts.permissions import Principal, usable_scopes
 from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken, Role, Scope
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import FieldError, InvalidRequest
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.text import is_blank
 
 SECRET_BYTES = 32
@@ -140,4 +140,6 @@ async def revoke(token_id: UUID, *, account_id: UUID) -> bool:
 
 async def _note_on_token(action: AuditAction, token: ApiToken, **detail: str) -> None:
     account = await Account.get(id=token.account_id)
-    await note(action, token.id, name=token.name, detail={"account": account.email, **detail})
+    await record_action(
+        action, token.id, name=token.name, detail={"account": account.email, **detail}
+    )

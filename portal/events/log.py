@@ -1,10 +1,10 @@
 """The log of events: actions of people and programs, and outcomes of processing.
 
-A use case calls `note` or `note_outcome` in the transaction of its change, so that each change has
-its event and each event its change. Public events have a type. They are completed and numbered as
-the last statements of the transaction, with the record of the video as it is then. Each event of a
-video after its creation moves the video's `updated_at`. The web names the actor by `act_as`; the
-default is a command.
+A use case calls `record_action` or `record_outcome` in the transaction of its change, so that each
+change has its event and each event its change. Public events have a type. They are completed and
+numbered as the last statements of the transaction, with the record of the video as it is then. Each
+event of a video after its creation moves the video's `updated_at`. The web names the actor by
+`act_as`; the default is a command.
 """
 
 import logging
@@ -175,7 +175,7 @@ def act_as(actor: Actor) -> None:
     REQUESTER.set(str(actor.actor_id or actor.address))
 
 
-async def note(
+async def record_action(
     action: AuditAction,
     object_id: UUID | str | None = None,
     *,
@@ -207,7 +207,7 @@ async def note(
         await Event.create(**line)
 
 
-async def note_outcome(
+async def record_outcome(
     type: EventType, video_id: UUID, *, data: Mapping[str, object] | None = None
 ) -> None:
     """Record an outcome of processing, in the transaction of the change.

@@ -37,9 +37,9 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.database.work_models import MadeSegment
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.films.jobs import enqueue_transcode
-from portal.films.versions import delete_progress, note_of_version
+from portal.films.versions import delete_progress, record_version_outcome
 from portal.queue.jobs import RunAgain
 from portal.transcoding.errors import FailCode
 
@@ -294,7 +294,7 @@ async def fail_version(version_id: UUID, *, code: str, message: str) -> None:
     )
     is_cut = version.base_id is not None
     otherwise = EventType.CUTS_FAILED if is_cut else EventType.REPLACEMENT_FAILED
-    await note_of_version(version, EventType.FAILED, otherwise=otherwise)
+    await record_version_outcome(version, EventType.FAILED, otherwise=otherwise)
 
 
 async def start_again(version: Version, *, since: datetime | None = None) -> None:
@@ -321,7 +321,7 @@ async def start_again(version: Version, *, since: datetime | None = None) -> Non
     await Publication.filter(id=version.video_id).update(
         poster_version=0, poster_path=None, poster_time_s=None
     )
-    await note_outcome(EventType.UPDATED, version.video_id)
+    await record_outcome(EventType.UPDATED, version.video_id)
 
 
 async def fail(attempt: OpenAttempt, failure: Failure) -> None:

@@ -34,7 +34,7 @@ from portal.transcoding.encoding.cutting import (
 )
 from portal.transcoding.encoding.output_validation import refusing_unreadable
 from portal.transcoding.encoding.parts import Pass, Segment
-from portal.transcoding.encoding.pictures import POSTER_NAME, RenditionFiles, cut_frame
+from portal.transcoding.encoding.pictures import POSTER_NAME, RenditionFiles, extract_frame
 from portal.transcoding.encoding.sink import pass_folder, put_file
 from portal.transcoding.encoding.sound_pieces import SoundPiece, cut_sound
 from portal.transcoding.packaging import hls
@@ -253,7 +253,7 @@ class _CutMaker:
         )
         numbers = count(1)
 
-        def note_stored(rendition: str, piece: Segment) -> None:
+        def report_stored(rendition: str, piece: Segment) -> None:
             share = next(numbers) / (len(new_segments) * len(chosen))
             self.reports.progress.reach(Stage.TRANSCODING, share)
 
@@ -263,7 +263,7 @@ class _CutMaker:
             inits={name: inits[name] for name in inits.keys() - copied},
             sink=self.sink,
             work_dir=self.tools.work_dir,
-            on_stored=note_stored,
+            on_stored=report_stored,
         )
 
     async def _split_or_encode(
@@ -396,7 +396,7 @@ class _CutMaker:
                 # Add the rounding, so that the frame before the segment is not chosen.
                 at_s = segment.span.start_s - playlist.starts_s[segment.number] + ROUNDING_S
                 with suppress(errors.TranscodeFailed):
-                    frames.append(await cut_frame(init, data, at_s=at_s, work_dir=folder))
+                    frames.append(await extract_frame(init, data, at_s=at_s, work_dir=folder))
         if frames:
             await put_file(self.sink, POSTER_NAME, max(frames, key=len))
         return bool(frames)

@@ -131,7 +131,7 @@ async def encode_missing(
                 row,
                 lease,
                 video_id=attempt.video_id,
-                made_by=attempt.number,
+                own_attempt=attempt.number,
                 tools=tools,
                 on_progress=report_progress,
             )
@@ -183,18 +183,20 @@ async def _encode_leased(
     lease: Lease,
     *,
     video_id: UUID,
-    made_by: int,
+    own_attempt: int | None,
     tools: Tools,
     on_progress: OnFfmpegProgress,
 ) -> None:
     """Encode a part while its lease is renewed, and record its segments; then end the lease.
 
-    `made_by` is the number of the pass's attempt, 0 for a helper.
+    `own_attempt` is the number of the pass's attempt, None for a helper.
     """
     part = lease.part
     fields = {"action": "part_begun", "first": part.first, "until": part.until}
     logger.info("Part begun", extra=fields)
-    heartbeat = Heartbeat(lease.version_id, row.folder, made_by, renew=partial(parts.renew, lease))
+    heartbeat = Heartbeat(
+        lease.version_id, row.folder, own_attempt, renew=partial(parts.renew, lease)
+    )
     try:
         inits = await parts.stored_inits(row, video_id, tools.storage) if part.first else None
         async with beating(heartbeat):
@@ -205,12 +207,12 @@ async def _encode_leased(
                 sink=StorageSink(tools.storage, video_id, row.folder),
                 work_dir=tools.work_dir,
                 on_progress=on_progress,
-                on_stored=heartbeat.note_stored,
+                on_stored=heartbeat.report_stored,
             )
         await retry_outage(heartbeat.beat)
         await retry_outage(partial(parts.finish, lease, report))
     except FAULTS:
-        await retry_outage(partial(parts.fail, lease, is_helper=not made_by))
+        await retry_outage(partial(parts.fail, lease, is_helper=own_attempt is None))
         raise
     finally:
         await retry_outage(partial(parts.release, lease), timeout_s=ENDING_TIMEOUT_S)
@@ -219,8 +221,8 @@ async def _encode_leased(
 async def help_with(version_id: UUID, tools: Tools) -> None:
     """Encode parts of a pass that another worker carries out, until no segment is unclaimed.
 
-    Raises `Preempted` if any other job waits, or the error that
-    ended a part. If the pass ends meanwhile, the helper ends, too.
+    Raises `Preempted` if any other job waits, or the error that ended a part. If the pass ends
+    meanwhile, the helper ends, too.
     """
     version = await Version.get_or_none(id=version_id)
     row = await PassInProgress.get_or_none(version_id=version_id)
@@ -246,7 +248,7 @@ async def help_with(version_id: UUID, tools: Tools) -> None:
                     row,
                     lease,
                     video_id=version.video_id,
-                    made_by=0,
+                    own_attempt=None,
                     tools=tools,
                     on_progress=ignore_progress,
                 )
@@ -261,4 +263,4 @@ async def help_with(version_id: UUID, tools: Tools) -> None:
 
 
 async def ignore_progress(written_s: float) -> None:
-    """Take no note of progress."""
+    """Ignore progress."""

@@ -73,18 +73,18 @@ class Heartbeat:
 
     `renew` extends the lease, or raises `LeaseLost`. `has_news` returns whether it also has
     progress to record, and so is due within a second. The segments are in the folder of the attempt
-    with the number `folder`; the attempt `made_by` made them, 0 stands for a helper.
+    `folder_attempt` and made by `own_attempt`, which are numbers; None for a helper's.
     """
 
     version_id: UUID
-    folder: int
-    made_by: int
+    folder_attempt: int
+    own_attempt: int | None
     renew: Callable[[], Awaitable[None]]
     has_news: Callable[[], bool] = lambda: False
     _stored: asyncio.Queue[Row] = field(default_factory=asyncio.Queue)
     _is_urgent: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def note_stored(self, rendition: str, segment: Segment) -> None:
+    def report_stored(self, rendition: str, segment: Segment) -> None:
         """Take a segment that is in storage, to be recorded with the next beat.
 
         The next beat is due at once if the segment is the first of the film, for which viewers
@@ -94,8 +94,8 @@ class Heartbeat:
             version_id=self.version_id,
             rendition=rendition,
             number=segment.number,
-            folder=self.folder,
-            made_by=self.made_by,
+            folder=self.folder_attempt,
+            made_by=self.own_attempt or 0,
             uri=segment.uri,
             size_bytes=segment.size_bytes,
             duration_s=segment.duration_s,
@@ -159,8 +159,8 @@ def attempt_heartbeat(attempt: OpenAttempt, progress: Progress) -> Heartbeat:
 
     return Heartbeat(
         attempt.version_id,
-        folder=attempt.number,
-        made_by=attempt.number,
+        folder_attempt=attempt.number,
+        own_attempt=attempt.number,
         renew=renew,
         has_news=lambda: recorded[0] != progress,
     )
@@ -185,7 +185,7 @@ class Reports:
     """Progress of a pass, and a function that takes its stored segments; a beat records both."""
 
     progress: Progress
-    note_stored: OnStored
+    report_stored: OnStored
 
 
 @asynccontextmanager
@@ -194,4 +194,4 @@ async def held(attempt: OpenAttempt) -> AsyncIterator[Reports]:
     progress = Progress(attempt.percent)
     heartbeat = attempt_heartbeat(attempt, progress)
     async with beating(heartbeat):
-        yield Reports(progress, heartbeat.note_stored)
+        yield Reports(progress, heartbeat.report_stored)

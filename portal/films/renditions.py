@@ -27,13 +27,13 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.films import attempts, captions
 from portal.films.attempts import Failure, LeaseLost, OpenAttempt
 from portal.films.jobs import STORYBOARD, enqueue_completion, enqueue_encode
 from portal.films.sources import Source
 from portal.films.version_hooks import VersionHook
-from portal.films.versions import delete_progress, make_current, note_of_version
+from portal.films.versions import delete_progress, make_current, record_version_outcome
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
@@ -347,7 +347,7 @@ async def finish_pass(attempt: OpenAttempt) -> bool:
         media_s = (attempt.version.duration_s or 0.0) if attempt.targets else 0.0
         await attempts.publish(attempt, media_s=media_s)
         if attempt.targets:
-            await note_of_version(attempt.version, EventType.RENDITION_ADDED)
+            await record_version_outcome(attempt.version, EventType.RENDITION_ADDED)
         await _complete_cuts(attempt.version)
         return await _queue_next(attempt.version)
 
@@ -365,7 +365,7 @@ async def _queue_next(version: Version) -> bool:
     """Queue the next pass of a locked version, unless none is needed; return whether none is."""
     job_id = await _queue_completion(version)
     await Version.filter(id=version.id).update(complete_job_id=job_id)
-    await note_if_complete(version)
+    await record_completion(version)
     return job_id is None
 
 
@@ -381,14 +381,14 @@ async def _queue_completion(version: Version) -> int | None:
     return await enqueue_completion(version) if await planned.exists() else None
 
 
-async def note_if_complete(version: Version) -> None:
+async def record_completion(version: Version) -> None:
     """Record the event `video.completed` if no job adds renditions or a storyboard any more.
 
     The caller has locked the video, and has just ended a job of `version`. Jobs of the current
     version count, and those of the whole film of which that is a cut.
     """
     if await fetch_rows(IS_COMPLETE, version.video_id, version.id):
-        await note_outcome(EventType.COMPLETED, version.video_id)
+        await record_outcome(EventType.COMPLETED, version.video_id)
 
 
 async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
@@ -401,7 +401,7 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
             state=RenditionState.FAILED, error_code=failure.code, error_detail=failure.detail
         )
         await Version.filter(id=attempt.version_id).update(complete_job_id=None)
-        await note_if_complete(attempt.version)
+        await record_completion(attempt.version)
 
 
 async def plan_missing(version: Version) -> None:

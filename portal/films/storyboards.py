@@ -114,4 +114,4 @@ async def _finish(version: Version, *, is_made: bool) -> None:
             has_storyboard=is_made, storyboard_job_id=None
         )
         if changed:
-            await renditions.note_if_complete(version)
+            await renditions.record_completion(version)

@@ -16,7 +16,7 @@ from tortoise.expressions import RawSQL
 
 from portal.database.models import Publication, Version, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.films.version_hooks import VersionChange, VersionHook
 from portal.queue.jobs import cancel_job
 from portal.transcoding.encoding.assembly import PassOutput
@@ -34,7 +34,7 @@ async def is_current(version: Version) -> bool:
     return await Publication.exists(version_id=version.id)
 
 
-async def note_of_version(
+async def record_version_outcome(
     version: Version, type: EventType, *, otherwise: EventType | None = None
 ) -> None:
     """Record an event of a version's video, of this type if the version is the video's current one.
@@ -43,7 +43,7 @@ async def note_of_version(
     """
     event = type if await is_current(version) else otherwise
     if event is not None:
-        await note_outcome(event, version.video_id)
+        await record_outcome(event, version.video_id)
 
 
 async def make_current(
@@ -71,9 +71,9 @@ async def make_current(
         await follow(change)
     if former is not None:
         event = EventType.REPLACED if change.is_other_file else EventType.CUTS_CHANGED
-        await note_outcome(event, version.video_id)
+        await record_outcome(event, version.video_id)
     if former is None or former.status is not VideoStatus.READY:
-        await note_outcome(EventType.READY, version.video_id)
+        await record_outcome(EventType.READY, version.video_id)
 
 
 async def _retire(former: Video, version: Version) -> None:

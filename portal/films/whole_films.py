@@ -145,7 +145,7 @@ async def _make_once(
                 plan,
                 audio=[rung for rung in plan.audio if rung.name not in copied],
                 subtitles=plan.subtitles,
-                on_stored=reports.note_stored,
+                on_stored=reports.report_stored,
                 **storing,
             )
         )
@@ -222,5 +222,5 @@ async def _copy(
         # Viewers of the unfinished film need copied sound beside the encoded picture.
         for name in renditions.keys() - copied:
             for segment in renditions[name].segments:
-                reports.note_stored(name, segment)
+                reports.report_stored(name, segment)
     return renditions

@@ -73,7 +73,7 @@ def keeps_answers(method: str, policy: Policy) -> bool:
     return method in METHODS and policy not in SEEN
 
 
-async def begin() -> Response | None:
+async def replay() -> Response | None:
     """Return the first answer if the current request is a repeated one.
 
     Raises `IdempotencyKeyReused`, `RequestInProgress`, or `InvalidRequest` for an invalid key.

@@ -27,7 +27,7 @@ from portal.storage.objects import output_root
 from portal.transcoding.packaging.hls import (
     IFRAME_PLAYLIST_NAME,
     PlaylistError,
-    cut_media_playlist,
+    clip_media_playlist,
     parse_media_playlist,
     playlist_uris,
     sign_playlist,
@@ -70,7 +70,7 @@ class Playlists:
             raise NotFound from exc
         if clip is None:
             return text
-        return cut_media_playlist(text, start_s=clip.start_s, end_s=clip.end_s)
+        return clip_media_playlist(text, start_s=clip.start_s, end_s=clip.end_s)
 
     async def master(self, key: str, clip: Clip | None, delivery: Delivery, *, base: str) -> str:
         """Return a master playlist with addresses below `base`, the output folder of its video.

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import ChaptersChanged
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.text import is_blank, with_line_feeds
 from portal.transcoding.packaging.webvtt import Cue, escaped, webvtt
 from portal.transcoding.planning.chapters import (
@@ -148,7 +148,7 @@ async def save_chapters(
             whole += tuple(chapter for chapter in former if chapter.start_s >= end_s)
         rows = [asdict(chapter) for chapter in whole]
         await execute(SAVE, video_id, json.dumps(rows) if rows else None)
-        await note(AuditAction.CHAPTERS_CHANGED, video_id)
+        await record_action(AuditAction.CHAPTERS_CHANGED, video_id)
         return await read_chapters(video_id)
 
 

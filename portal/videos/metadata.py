@@ -21,7 +21,7 @@ from portal.database.connection import transaction
 from portal.database.models import Publication, Video, Visibility
 from portal.database.search import search_columns
 from portal.errors import KeyAlreadyUsed, MetadataChanged, VisibilityDiffers
-from portal.events.log import AuditAction, changed_fields, note
+from portal.events.log import AuditAction, changed_fields, record_action
 from portal.text import is_blank, split_tags, with_line_feeds
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos.merging import Merged, MergeRule, merge, united
@@ -263,4 +263,4 @@ async def _record_metadata(
     )
     await Publication.filter(id=video.id).update(**columns, **derived)
     video.update_from_dict(columns)
-    await note(AuditAction.VIDEO_EDITED, video.id, detail=detail)
+    await record_action(AuditAction.VIDEO_EDITED, video.id, detail=detail)

@@ -26,7 +26,7 @@ from portal.concurrency import CachedValue
 from portal.database.connection import Row, execute, fetch_rows, server_time, transaction
 from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, PlaybackTokenRefused, TooManyPlaybackLinks
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.videos.reading import locked_video
 
 MIN_LIFE_S = 60
@@ -146,7 +146,7 @@ async def rotate(*, revoke: bool = False) -> str:
             await execute("DELETE FROM playback_links")
         kid = await _add_key()
         detail = {"revoked": "yes" if revoke else "no"}
-        await note(AuditAction.KEYS_ROTATED, kid, detail=detail)
+        await record_action(AuditAction.KEYS_ROTATED, kid, detail=detail)
     return kid
 
 
@@ -233,7 +233,7 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
         times = (link.created_at, link.expires_at)
         await execute(ADD_LINK, link.id, video_id, by.account_id, link.label, *times)
         detail = {"expires": link.expires_at.isoformat()}
-        await note(AuditAction.PLAYBACK_LINK_MADE, video_id, detail=detail)
+        await record_action(AuditAction.PLAYBACK_LINK_MADE, video_id, detail=detail)
     return link
 
 
@@ -247,7 +247,7 @@ async def revoke(link_id: UUID, *, video_id: UUID) -> bool:
     async with transaction():
         is_removed = bool(await execute(REMOVE_LINK, link_id, video_id))
         if is_removed:
-            await note(AuditAction.PLAYBACK_LINK_REVOKED, video_id)
+            await record_action(AuditAction.PLAYBACK_LINK_REVOKED, video_id)
     return is_removed
 
 

@@ -25,7 +25,7 @@ from portal.database.models import (
 )
 from portal.database.search import search_columns
 from portal.database.work_models import Import
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.films import attempts, renditions, sources
 from portal.films.jobs import enqueue_transcode
 from portal.storage.bucket import Storage
@@ -275,7 +275,7 @@ async def _insert_video(submission: Submission, source: ObjectInfo, audience: Au
     await insert_version(first, source)
     if submission.import_id is not None:
         await Import.filter(id=video_id).delete()
-    await note(AuditAction.VIDEO_PUBLISHED, video_id)
+    await record_action(AuditAction.VIDEO_PUBLISHED, video_id)
     return await Video.get(id=video_id)
 
 
@@ -304,4 +304,4 @@ async def retry_transcode(video: Video) -> None:
                 raise errors.NothingToRetry
         else:
             raise errors.NothingToRetry
-        await note(AuditAction.VIDEO_RETRIED, video.id)
+        await record_action(AuditAction.VIDEO_RETRIED, video.id)

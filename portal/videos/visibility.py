@@ -15,7 +15,7 @@ from uuid import UUID
 from portal.database.connection import transaction
 from portal.database.models import Publication, Video, Visibility
 from portal.errors import AccessChanged
-from portal.events.log import AuditAction, changed_fields, note
+from portal.events.log import AuditAction, changed_fields, record_action
 from portal.text import is_site
 from portal.videos.merging import Merged, MergeRule, Values, merge, united
 from portal.videos.reading import check_version, locked_video
@@ -148,7 +148,9 @@ async def _record_access(video: Video, access: VideoAccess) -> None:
         columns["metadata_version"] = video.metadata_version + 1
     await Publication.filter(id=video.id).update(**columns)
     video.update_from_dict(columns)
-    await note(AuditAction.ACCESS_CHANGED, video.id, detail=_access_detail(present, access))
+    await record_action(
+        AuditAction.ACCESS_CHANGED, video.id, detail=_access_detail(present, access)
+    )
 
 
 def _access_detail(before: VideoAccess, after: VideoAccess) -> dict[str, str]:

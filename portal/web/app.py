@@ -144,7 +144,7 @@ def _install_checks(app: Quart, config: Config) -> None:
         await limit_rate()
         if str(request.endpoint).startswith(openapi.API_BLUEPRINTS):
             await json_bodies.refuse_undocumented()
-        return await idempotency.begin()
+        return await idempotency.replay()
 
     app.after_request(idempotency.keep)
     app.after_request(partial(share, config=config))

@@ -15,7 +15,7 @@ from portal.config import Config
 from portal.database.account_models import Role
 from portal.database.connection import execute
 from portal.errors import SignInRefused
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -35,10 +35,10 @@ async def test_actor_is_set_for_the_current_task_only() -> None:
         await both.wait()
         act_as(person(ann if name == "ann" else bob), address=address)
         await both.wait()
-        await note(AuditAction.TOKEN_MADE, name)
+        await record_action(AuditAction.TOKEN_MADE, name)
 
     await asyncio.gather(request("192.0.2.1", "ann"), request("192.0.2.2", "bob"))
-    await note(AuditAction.TOKEN_MADE, "neither")
+    await record_action(AuditAction.TOKEN_MADE, "neither")
     entries = (await lines())[2:]
     assert {entry["objectId"]: (entry["actorEmail"], entry["address"]) for entry in entries} == {
         "ann": (ann.email, "192.0.2.1"),
@@ -72,7 +72,7 @@ async def test_pages_stay_the_same_while_lines_are_added(config: Config) -> None
     while True:
         events, before = await read_page(AuditQuery(), limit=10, before=before)
         listed += [event.id for event in events]
-        await note(AuditAction.SIGNED_IN)
+        await record_action(AuditAction.SIGNED_IN)
         if before is None:
             break
     assert listed == expected

@@ -15,8 +15,8 @@ import benchmark_portal  # noqa: F401  # makes the folder above importable
 
 from portal.films.parts import PassState, part_length
 from portal.transcoding.planning.ladder import plan_renditions
-from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe, VideoTrack
+from portal.transcoding.probing.segment_bounds import SEGMENT_S
 
 STEP_S = 0.1
 LOOK_S = 1.0

@@ -27,7 +27,7 @@ from webhook_receiver import Receiver, receiving
 from portal.config import Config
 from portal.database.connection import open_database, transaction
 from portal.database.models import Video
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.web.serve import raise_descriptor_limit
 
 VIDEOS = 50
@@ -144,7 +144,7 @@ async def _change(videos: list[Video], options: argparse.Namespace) -> None:
     for number in range(options.seconds * options.rate):
         await asyncio.sleep(max(0.0, begun_at + number / options.rate - time.monotonic()))
         async with transaction():
-            await note_outcome(EventType.UPDATED, videos[number % VIDEOS].id)
+            await record_outcome(EventType.UPDATED, videos[number % VIDEOS].id)
 
 
 if __name__ == "__main__":

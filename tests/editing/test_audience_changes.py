@@ -15,7 +15,7 @@ from portal.config import Config
 from portal.database.connection import fetch_rows, transaction
 from portal.database.event_models import WebhookDelivery
 from portal.database.models import Video
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.features.deletion import service as deletion
 from portal.features.webhooks.sending import read_payload
 from portal.http.composition import WebContext
@@ -80,7 +80,7 @@ async def test_events_streams_and_webhooks_follow_the_former_and_the_present_aud
         await change_video(video.id, title=f"Falcon, {place}")
         start = await newest_number()
         async with transaction():
-            await note_outcome(EventType.CREATED, video.id)
+            await record_outcome(EventType.CREATED, video.id)
         response = await cast.senders["its editor"][0].post(
             f"/api/videos/{video.id}/captions?language=fr",
             data=CAPTIONS.format(place),
@@ -134,12 +134,12 @@ async def test_events_of_a_private_time_stay_private(
     start = await newest_number()
     video = await make_ready(resources, cast.editor, "public")
     async with transaction():
-        await note_outcome(EventType.CREATED, video.id)
+        await record_outcome(EventType.CREATED, video.id)
     for audience in ("private", "public", "private", "public"):
         await change_video(video.id, title=f"Heron, {audience}")
         await change(video, audience, resources)
         async with transaction():
-            await note_outcome(EventType.CHAPTERS_CHANGED, video.id)
+            await record_outcome(EventType.CHAPTERS_CHANGED, video.id)
     nobody, reader = cast.senders["nobody"]
     events = await listed_events(nobody, start)
     public = ["video.updated", "video.chapters_changed"]

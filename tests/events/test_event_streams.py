@@ -23,7 +23,7 @@ from portal.config import Config
 from portal.database.account_models import Account, Role
 from portal.database.connection import execute, transaction
 from portal.database.models import Attempt, Visibility
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.features.events import api as events
 from portal.http import event_streams
 from portal.http.composition import WebContext
@@ -82,7 +82,7 @@ async def is_silent(database_url: str) -> bool:
 
 async def change(video_id: UUID | str) -> None:
     async with transaction():
-        await note_outcome(EventType.UPDATED, UUID(str(video_id)))
+        await record_outcome(EventType.UPDATED, UUID(str(video_id)))
 
 
 async def test_stream_of_a_video_begins_with_its_record_and_ends_with_its_deletion(
@@ -140,7 +140,7 @@ async def test_stream_of_certain_types_leaves_out_the_others(app: Quart) -> None
             assert (await stream.next())["event"] == "snapshot"
         await change(video.id)
         async with transaction():
-            await note_outcome(EventType.READY, video.id)
+            await record_outcome(EventType.READY, video.id)
         for stream in (of_all, of_video):
             assert (await stream.next())["event"] == "video.ready"
 
@@ -157,7 +157,7 @@ async def test_failed_import_is_sent_to_its_owner_alone(app: Quart, edith: Accou
         for stream in (owner, anyone):
             assert (await stream.next())["event"] == "snapshot"
         async with transaction():
-            await note_outcome(EventType.IMPORT_FAILED, import_id, data=data | audience)
+            await record_outcome(EventType.IMPORT_FAILED, import_id, data=data | audience)
         await change((await make_row()).id)
         event = await owner.next()
         assert (event["event"], event["data"]["data"]) == ("import.failed", data)
@@ -330,7 +330,7 @@ async def test_stream_of_a_reader_that_takes_nothing_ends(
     video = await make_row(description="🎬" * 5000)
     async with transaction():
         for _ in range(200):
-            await note_outcome(EventType.UPDATED, video.id)
+            await record_outcome(EventType.UPDATED, video.id)
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", port))

@@ -15,7 +15,7 @@ from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.connection import execute, transaction
 from portal.database.models import Publication, Video, Visibility
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.features.deletion import service as deletion
 from portal.films import attempts
 from portal.videos.visibility import VideoAccess, save_access
@@ -34,7 +34,7 @@ async def test_list_of_certain_types_is_in_pages_and_misses_nothing(
     async with transaction():
         for video in (hidden, public):
             for kind in (EventType.READY, EventType.UPDATED, EventType.COMPLETED):
-                await note_outcome(kind, video.id)
+                await record_outcome(kind, video.id)
     await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), versions=None)
     query = "type=video.deleted,video.completed&type=video.ready&limit=1"
     after = ""
@@ -61,7 +61,7 @@ async def test_each_change_of_a_video_has_an_event_with_its_record(client: Clien
     await deletion.delete_undoably(UUID(created["id"]))
     # Changes after a deletion have no events.
     async with transaction():
-        await note_outcome(EventType.READY, UUID(created["id"]))
+        await record_outcome(EventType.READY, UUID(created["id"]))
     await deletion.undo_deletion(UUID(created["id"]))
     record = await answered(await client.get(address))
     events = await listed(client)
@@ -156,7 +156,7 @@ async def test_reader_misses_nothing_of_transactions_that_end_in_any_order(
 
     async def change(video: Video, pause_ms: int) -> None:
         async with transaction():
-            await note_outcome(EventType.UPDATED, video.id)
+            await record_outcome(EventType.UPDATED, video.id)
             await asyncio.sleep(pause_ms / 1000)
 
     changes = asyncio.gather(*map(change, videos, pauses_ms))

@@ -15,7 +15,7 @@ from portal.database.connection import transaction
 from portal.database.event_models import Event
 from portal.database.models import Video, Visibility
 from portal.errors import PortalError
-from portal.events.log import AuditAction, EventType, note, note_outcome
+from portal.events.log import AuditAction, EventType, record_action, record_outcome
 from portal.events.records import VideoColumns, audience_columns
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
@@ -118,14 +118,14 @@ async def test_events_have_the_record_of_the_commit_and_no_event_survives_a_roll
 
     async def change_and_fail() -> None:
         async with transaction():
-            await note(AuditAction.VIDEO_EDITED, video.id)
+            await record_action(AuditAction.VIDEO_EDITED, video.id)
             raise PortalError
 
     async with transaction():
-        await note(AuditAction.VIDEO_EDITED, video.id, detail={"fields": "title"})
+        await record_action(AuditAction.VIDEO_EDITED, video.id, detail={"fields": "title"})
         with pytest.raises(PortalError):
             await change_and_fail()
-        await note_outcome(EventType.FAILED, video.id)
+        await record_outcome(EventType.FAILED, video.id)
         await change_video(video.id, title="Last")
     with pytest.raises(PortalError):
         await change_and_fail()
@@ -133,7 +133,7 @@ async def test_events_have_the_record_of_the_commit_and_no_event_survives_a_roll
     assert (edited.type, failed.type) == ("video.updated", "video.failed")
     assert edited.data == failed.data == await read_record(video.id)
     with pytest.raises(TypeError, match="No transaction is open"):
-        await note_outcome(EventType.FAILED, video.id)
+        await record_outcome(EventType.FAILED, video.id)
 
 
 async def test_numbers_become_visible_in_ascending_order(resources: WebContext) -> None:
@@ -145,14 +145,14 @@ async def test_numbers_become_visible_in_ascending_order(resources: WebContext) 
 
     async def change_slowly() -> None:
         async with transaction():
-            await note_outcome(EventType.UPDATED, slow_video.id)
+            await record_outcome(EventType.UPDATED, slow_video.id)
             has_begun.set()
             await may_end.wait()
 
     slow = asyncio.create_task(change_slowly())
     await has_begun.wait()
     async with transaction():
-        await note_outcome(EventType.UPDATED, quick_video.id)
+        await record_outcome(EventType.UPDATED, quick_video.id)
     [quick_event] = await public_events(quick_video.id)
     assert await public_events(slow_video.id) == []
     may_end.set()

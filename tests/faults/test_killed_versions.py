@@ -155,7 +155,7 @@ async def test_old_or_new_version_is_live_whenever_a_worker_dies(
     key = (await presign(client))["key"]
     other = make_video(tmp_path / "other.mp4", copyable=False)
     await resources.storage.put(key, other, content_type="video/mp4")
-    await replacement.begin(
+    await replacement.request(
         video.id,
         key=key,
         file_name="other.mp4",

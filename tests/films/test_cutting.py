@@ -33,7 +33,7 @@ from portal.transcoding.encoding.joining import StoredTrack, join_tracks
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.kept import Interval, Kept
-from portal.transcoding.probing.cuts import SEGMENT_S
+from portal.transcoding.probing.segment_bounds import SEGMENT_S
 
 FILM_S = 14
 OPEN_GROUPS = "log-level=error:open-gop=1:bframes=4:keyint=30:min-keyint=30:scenecut=0"

@@ -179,5 +179,5 @@ async def test_first_segment_is_recorded_at_once(
     first = Segment(number=0, uri="00000.m4s", size_bytes=1, duration_s=4.0, facts=facts)
     async with held(attempt) as reports:
         await asyncio.sleep(0)
-        reports.note_stored("360p", first)
+        reports.report_stored("360p", first)
         await until(MadeSegment.exists, timeout_s=10)

@@ -105,7 +105,7 @@ async def test_nothing_typed_breaks_out_of_a_page(app: Quart, here: Sender) -> N
         await people.add(f"{name}@example.org", Role.EDITOR)
     secret = await invitations.invite(Role.EDITOR, by=person(ann))
     await tokens.create(ann.id, name=EVIL, scopes=["admin"])
-    await sessions.begin(ann.id, device=EVIL, address="203.0.113.1")
+    await sessions.create(ann.id, device=EVIL, address="203.0.113.1")
     sender = await signed_in(app, ann)
     other = await people.get(f"{bare}2@example.org")
     texts += [

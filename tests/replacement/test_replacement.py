@@ -50,7 +50,7 @@ class Replaced:
         return key
 
     async def repeat(self, key: str, *, name: str = "new.mp4") -> None:
-        await replacement.begin(
+        await replacement.request(
             self.video.id,
             key=key,
             file_name=name,

@@ -229,7 +229,7 @@ class Story:
         """Upload the second film, which waits for a worker."""
         film = make_secret_film(self.folder, self.second, kept=OF_SECOND, whole=OF_SECOND)
         key = await self.upload(film)
-        await replacement.begin(
+        await replacement.request(
             self.video_id,
             key=key,
             file_name=film.name,

@@ -21,7 +21,7 @@ from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.hls import bandwidths_bps, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, Kind
-from portal.transcoding.probing.cuts import SEGMENT_S
+from portal.transcoding.probing.segment_bounds import SEGMENT_S
 
 BT709 = 1
 STUDIO_RANGE = 1

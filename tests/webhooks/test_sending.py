@@ -25,7 +25,7 @@ from portal.database.account_models import Account, Role
 from portal.database.connection import execute, transaction
 from portal.database.event_models import WebhookDelivery
 from portal.database.models import Visibility
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.features.deletion import service as deletion
 from portal.features.webhooks import sending
 from portal.features.webhooks.endpoints import TEST, forget_old
@@ -45,7 +45,7 @@ async def test_events_arrive_signed_and_as_they_are_listed(
         await add_webhook(client, other.url, "video.deleted")
         video = await make_row(**READY)
         async with transaction():
-            await note_outcome(EventType.READY, video.id)
+            await record_outcome(EventType.READY, video.id)
         await send_due(resources.config)
         listed = (await answered(await client.get("/api/events")))["events"]
         await deletion.delete_undoably(video.id)
@@ -68,7 +68,7 @@ async def test_private_videos_and_long_descriptions(client: Client, resources: W
         await add_webhook(client, receiver.url)
         private = await make_row(**READY, visibility=Visibility.PRIVATE)
         async with transaction():
-            await note_outcome(EventType.CREATED, private.id)
+            await record_outcome(EventType.CREATED, private.id)
         body = metadata(await uploaded(client), description='"' + "😀" * 4999)
         long = await answered(await client.post("/api/videos", json=body), 201)
         await send_due(resources.config)
@@ -213,7 +213,7 @@ async def test_slow_receiver_delays_no_other(
         for number in range(20):
             video = await make_row(number)
             async with transaction():
-                await note_outcome(EventType.CREATED, video.id)
+                await record_outcome(EventType.CREATED, video.id)
         waiting = await rows(resources.config.database_url, WAITING)
         assert 0 < len(waiting) == len(set(waiting))
         async with sending_worker(resources.config):
@@ -251,14 +251,14 @@ async def test_account_is_told_of_what_it_would_find_in_the_library(
         private = await make_video(olga, visibility=Visibility.PRIVATE)
         for video in (public, private):
             async with transaction():
-                await note_outcome(EventType.CREATED, video.id)
+                await record_outcome(EventType.CREATED, video.id)
         await Account.filter(id=adam.id).update(role=Role.EDITOR)
         await send_due(resources.config)
         assert [event["data"]["id"] for event in receiver.events] == [str(public.id)]
         assert len(await deliveries(owner, webhook)) == 1
         await Account.filter(id=adam.id).update(is_disabled=True)
         async with transaction():
-            await note_outcome(EventType.CREATED, public.id)
+            await record_outcome(EventType.CREATED, public.id)
         await send_due(resources.config)
     assert len(receiver.requests) == 1
 

@@ -13,7 +13,7 @@ from signed_in import Sender, send_fields, text_of
 from webhook_receiver import SETTINGS, receiving, send_due
 
 from portal.database.connection import transaction
-from portal.events.log import EventType, note_outcome
+from portal.events.log import EventType, record_outcome
 from portal.features.webhooks import endpoints
 from portal.features.webhooks.pages import EVENT_WORDS
 
@@ -65,7 +65,7 @@ async def test_example_has_the_members_of_an_event_and_each_type_is_explained(
 ) -> None:
     video = await make_row(**READY)
     async with transaction():
-        await note_outcome(EventType.READY, video.id)
+        await record_outcome(EventType.READY, video.id)
     [event] = (await answered(await client.get("/api/events")))["events"]
     text = await text_of(await client.get("/webhooks"))
     example = json.loads(

@@ -28,7 +28,7 @@ from portal.errors import (
     StorageUnavailable,
     TooManyCaptions,
 )
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.films.captions import (
     CAPTIONS,
     CaptionText,
@@ -282,7 +282,7 @@ async def _announce(video: Video, language: str) -> None:
     if video.status is VideoStatus.READY:
         job_id = await CAPTIONS.enqueue(video_id=video.id)
         await Publication.filter(id=video.id).update(captions_job_id=job_id)
-    await note(AuditAction.CAPTIONS_CHANGED, video.id, detail={"language": language})
+    await record_action(AuditAction.CAPTIONS_CHANGED, video.id, detail={"language": language})
 
 
 async def store(video_id: UUID, tools: Tools) -> None:

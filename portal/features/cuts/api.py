@@ -124,7 +124,7 @@ async def copy_video(id: str) -> Response:
     intervals = [Interval(row.start_seconds, row.end_seconds) for row in requested.keep]
     async with showing_present(partial(_present_cuts, video)):
         with _naming_interval():
-            copy = await copies.begin(
+            copy = await copies.create(
                 video.id,
                 intervals,
                 title=requested.title,

@@ -12,7 +12,7 @@ from portal.database.connection import execute, server_time, transaction
 from portal.database.models import Publication, Version, Video
 from portal.database.search import search_columns
 from portal.errors import CutsChanged, FilmIncomplete
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.features.captions.versions import follow_cut
 from portal.features.cuts import service as cuts
 from portal.films.attempts import fail_version
@@ -46,7 +46,7 @@ SELECT %s, saved, of_file FROM chapters WHERE video_id = %s
 """
 
 
-async def begin(
+async def create(
     video_id: UUID,
     intervals: Sequence[Interval],
     *,
@@ -84,7 +84,7 @@ async def begin(
         await execute(COPY_CAPTIONS, copy_id, video_id)
         copy = await Video.get(id=copy_id)
         await follow_cut(copy)
-        await note(AuditAction.VIDEO_PUBLISHED, copy_id)
+        await record_action(AuditAction.VIDEO_PUBLISHED, copy_id)
         return copy
 
 

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.events.records import TranscodeFailure
 from portal.features.replacement import service as replacement
 from portal.features.replacement.service import VersionState
@@ -139,7 +139,7 @@ async def save(
         if not _is_same(keep, present.live_keep, present.same_s):
             async with quotas.taking_room(video.owner_id, quota):
                 await _make_live(film, keep, hooks, same_s=present.same_s)
-        await note(AuditAction.VIDEO_CUT, video_id)
+        await record_action(AuditAction.VIDEO_CUT, video_id)
         return await read(video_id)
 
 

@@ -23,7 +23,7 @@ from portal.database.connection import (
 )
 from portal.database.models import Attempt, Deletion, Publication, Tombstone, Upload, Version, Video
 from portal.errors import MetadataChanged, VideoNotFound
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.events.records import AUDIENCE_COLUMNS
 from portal.features.cuts.copies import fail_copies
 from portal.films.removal import promise_removal
@@ -93,7 +93,7 @@ async def undo_deletion(video_id: UUID) -> None:
         if video.deleted_at is None:
             return
         await Publication.filter(id=video_id).update(deleted_at=None)
-        await note(AuditAction.VIDEO_RESTORED, video_id)
+        await record_action(AuditAction.VIDEO_RESTORED, video_id)
 
 
 async def fetch_with_deleted(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
@@ -143,7 +143,7 @@ def _is_over(video: Video, now: datetime) -> bool:
 
 async def _note_deleted(video: Video) -> None:
     # Later the audit log is the only place with the title.
-    await note(AuditAction.VIDEO_DELETED, video.id, detail={"title": video.title})
+    await record_action(AuditAction.VIDEO_DELETED, video.id, detail={"title": video.title})
 
 
 async def _remove(video: Video) -> None:

@@ -89,7 +89,7 @@ async def create_import() -> Response:
     categories = await web.categories.names()
     requested = validated(ImportRequest, await json_bodies.read_json(), context=categories)
     visibility = Visibility(requested.visibility or web.config.default_visibility)
-    video_id = await imports.begin(
+    video_id = await imports.create(
         requested.url,
         requested.value(),
         audience=Audience(visibility, owner_id=await account_id()),

@@ -22,7 +22,7 @@ from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.models import Upload, Visibility
 from portal.database.work_models import Import
-from portal.events.log import Actor, EventType, act_as, note_outcome
+from portal.events.log import Actor, EventType, act_as, record_outcome
 from portal.events.records import TranscodeFailure
 from portal.features.imports.fetching import (
     TYPES,
@@ -57,7 +57,7 @@ IMPORT = Job(
 )
 
 
-async def begin(
+async def create(
     url: str,
     editable: metadata.EditableMetadata,
     *,
@@ -201,7 +201,7 @@ async def _record_failure(row: Import, exc: errors.PortalError) -> None:
             "signed_in_only": False,
             "owner_id": row.upload.owner_id and str(row.upload.owner_id),
         }
-        await note_outcome(EventType.IMPORT_FAILED, row.id, data=data)
+        await record_outcome(EventType.IMPORT_FAILED, row.id, data=data)
 
 
 async def _act_as_owner(upload: Upload) -> None:

@@ -239,7 +239,7 @@ def _is_local_request() -> bool:
 
 async def begin_session(account: Account, next_url: str) -> WerkzeugResponse:
     """Begin a session for an account whose password was just set, and redirect."""
-    return await set_session(await sessions.begin(account.id, **_client_details()), next_url)
+    return await set_session(await sessions.create(account.id, **_client_details()), next_url)
 
 
 def _client_details() -> dict[str, str]:

@@ -25,7 +25,7 @@ from portal.database.models import (
     Video,
 )
 from portal.errors import StorageUnavailable
-from portal.events.log import AuditAction, EventType, note, note_outcome
+from portal.events.log import AuditAction, EventType, record_action, record_outcome
 from portal.films.outputs import open_rendition
 from portal.films.removal import remove_again
 from portal.films.version_hooks import VersionChange
@@ -35,7 +35,7 @@ from portal.queue.tries import TriesExhausted, one_try
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_root
-from portal.transcoding.encoding.pictures import cut_frame, fit_picture, picture_kind
+from portal.transcoding.encoding.pictures import extract_frame, fit_picture, picture_kind
 from portal.transcoding.errors import PictureFault, PictureRejected, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
@@ -111,7 +111,7 @@ async def request_poster(
         await execute(DROP_PICTURE, video_id)
         if picture is not None:
             await execute(ADD_PICTURE, video_id, picture)
-        await note(AuditAction.POSTER_REPLACED, video_id)
+        await record_action(AuditAction.POSTER_REPLACED, video_id)
     return request
 
 
@@ -152,7 +152,7 @@ async def _make_picture(
 ) -> bytes:
     """Return the requested poster as JPEG."""
     if request.time_s is not None:
-        return await _cut_frame(video, request.time_s, storage, work_dir)
+        return await _extract_frame(video, request.time_s, storage, work_dir)
     rows = await fetch_rows(PICTURE, video.id)
     shape = (video.width or 0, video.height or 0)
     with TemporaryDirectory(dir=work_dir) as own:
@@ -161,7 +161,7 @@ async def _make_picture(
         return await fit_picture(picture, shape=shape, work_dir=Path(own))
 
 
-async def _cut_frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
+async def _extract_frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
     """Return the frame at a time of the whole film, or the next one that is not cut."""
     if video.keep is not None:
         time_s = Kept.of(video.keep).next_cut_time_s(time_s)
@@ -173,7 +173,7 @@ async def _cut_frame(video: Video, time_s: float, storage: Storage, work_dir: Pa
     segment = await best.read(playlist.segments[place].uri)
     with TemporaryDirectory(dir=work_dir) as own:
         at_s = time_s - playlist.starts_s[place]
-        return await cut_frame(init, segment, at_s=at_s, work_dir=Path(own))
+        return await extract_frame(init, segment, at_s=at_s, work_dir=Path(own))
 
 
 async def _poster_rendition(video: Video) -> Rendition:
@@ -203,7 +203,7 @@ async def _set_poster(former: Video, number: int, key: str, storage: Storage) ->
                 changed_at=NOW,
             )
             await Version.filter(id=former.version_id).update(has_poster=True)
-            await note_outcome(EventType.UPDATED, former.id)
+            await record_outcome(EventType.UPDATED, former.id)
             await execute(DROP_PICTURE, former.id)
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:

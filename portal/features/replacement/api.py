@@ -70,7 +70,7 @@ async def replace_file(id: str) -> Response:
     web = web_context()
     video = await read_video(id)
     requested = validated(ReplaceFileRequest, await read_json())
-    await replacement.begin(
+    await replacement.request(
         video.id,
         key=requested.key,
         file_name=requested.file_name,

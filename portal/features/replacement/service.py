@@ -19,7 +19,7 @@ from pydantic import Field
 from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, Video, VideoStatus
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.events.records import Percent, Shape, Size, Time, TranscodeFailure
 from portal.films import attempts, renditions, versions
 from portal.films.removal import remove_source
@@ -91,7 +91,7 @@ class Replacement(ReplacementRecord):
     version: str = Field(exclude=True)
 
 
-async def begin(
+async def request(
     video_id: UUID,
     *,
     key: str,
@@ -132,7 +132,7 @@ async def begin(
                 created_at=await server_time(),
             )
             await insert_version(version, source)
-            await note(AuditAction.REPLACEMENT_BEGUN, video_id)
+            await record_action(AuditAction.REPLACEMENT_BEGUN, video_id)
     # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
         raise refusal
@@ -168,7 +168,7 @@ async def withdraw(
             await stop(pending)
         elif former is not None:
             await restore(former, hooks)
-        await note(AuditAction.REPLACEMENT_WITHDRAWN, video_id)
+        await record_action(AuditAction.REPLACEMENT_WITHDRAWN, video_id)
     if pending is not None:
         # The change is made even if storage is away. The janitor then removes the file.
         with suppress(errors.StorageUnavailable):

@@ -22,8 +22,8 @@ from portal.transcoding.packaging import hls, master
 from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import early_rendition
-from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import interpret
+from portal.transcoding.probing.segment_bounds import SEGMENT_S
 
 # A rendition without segments has one row, whose `number` is null. A copy can be watched once it is
 # complete.

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from portal.database.connection import NOW, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.errors import TooManySecrets, TooManyWebhooks, WebhookDisabled, WebhookNotFound
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, record_action
 from portal.queue.deliveries import enqueue_delivery
 
 MAX_WEBHOOKS = 50
@@ -167,4 +167,6 @@ def _new_secret() -> str:
 
 async def _note_webhook(action: AuditAction, webhook: Webhook, **detail: str) -> None:
     # The path or query of the address may contain a secret.
-    await note(action, webhook.id, name=urlsplit(webhook.url).hostname or "", detail=detail)
+    await record_action(
+        action, webhook.id, name=urlsplit(webhook.url).hostname or "", detail=detail
+    )

@@ -53,9 +53,9 @@ class _Copy:
             if packet.stream_index in by_index:
                 by_index[packet.stream_index].take(packet)
                 continue
-            for cut in self._video.take(packet):
+            for end in self._video.take(packet):
                 for track in self._audio.values():
-                    track.cut_at(cut, self._video.ticks_per_s)
+                    track.end_segment_at(end, self._video.ticks_per_s)
             if self._video.frame_count == expected:
                 self._finish_video()
         if not expected:

@@ -41,7 +41,7 @@ class Rendition:
         self._segments: list[hls.Segment] = []
         self._end_s = 0.0
 
-    def begin(self, init: bytes) -> None:
+    def write_init(self, init: bytes) -> None:
         """Write the init segment."""
         self._write(hls.INIT_NAME, [init])
 

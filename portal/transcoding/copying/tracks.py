@@ -1,7 +1,8 @@
 """Tracks of a copy.
 
 Each packet of the video is checked, and decides where segments end. Sound is AAC-LC without gaps
-that begins and ends with the video. It is cut at the frames nearest to the video's cuts.
+that begins and ends with the video. Its segments end at the frames nearest to the ends of segments
+of the video.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.cmaf import time_scale
 from portal.transcoding.packaging.fragments import Sample, lasting_as_shown
 from portal.transcoding.probing import source
-from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S, Cutter
+from portal.transcoding.probing.segment_bounds import (
+    MAX_GOP_S,
+    SEGMENT_S,
+    SHORTEST_END_S,
+    Segmenter,
+)
 
 # Bytes of the length of a NAL unit, as all encoders write them.
 _NAL_LENGTH_BYTES = 4
@@ -65,9 +71,9 @@ class VideoCopy:
         self._rendition = rendition
         self._parameter_sets = configuration.parameter_sets
         self.ticks_per_s: int = stream.time_base.denominator
-        self._cutter = Cutter(0, self.ticks_per_s)
-        # The film may end shortly after these cuts.
-        self._uncertain_cuts: list[int] = []
+        self._segmenter = Segmenter(0, self.ticks_per_s)
+        # The film may end shortly after these ends of segments.
+        self._uncertain_ends: list[int] = []
         self._start = round(span_s[0] * self.ticks_per_s)
         self._end = round(span_s[1] * self.ticks_per_s) - self._start
         # Ticks of the copy per tick of the source.
@@ -100,7 +106,7 @@ class VideoCopy:
         if is_key:
             self._key_at = shown_at
             self._keys[shown_at] = self.frame_count - 1
-            self._uncertain_cuts += self._cutter.push(shown_at)
+            self._uncertain_ends += self._segmenter.push(shown_at)
         return self._write_certain(shown_at)
 
     def finish(self) -> int:
@@ -110,7 +116,7 @@ class VideoCopy:
         # An edit list, or the header, may end the last frame earlier than the sample table.
         end: int = max(self._last_at + 1, min(self._last_until, self._end))
         self._check_gop(end)
-        self._uncertain_cuts += self._cutter.push(end)
+        self._uncertain_ends += self._segmenter.push(end)
         self._write_certain(end)
         self._add(self._waiting, end)
         self._rendition.finish()
@@ -144,7 +150,7 @@ class VideoCopy:
         self._scale, remainder = divmod(time_scale(init), self.ticks_per_s)
         if remainder:
             raise self._refusal("times", "the time scale is too fine")
-        self._rendition.begin(init)
+        self._rendition.write_init(init)
 
     def _check_times(self, shown_at: int, *, is_key: bool) -> None:
         if not (self.frame_count or is_key):
@@ -162,18 +168,18 @@ class VideoCopy:
     def _write_certain(self, reached: int) -> list[int]:
         """Write the segments that end long enough before this time, and return their ends."""
         latest = reached - SHORTEST_END_S * self.ticks_per_s
-        cuts = [cut for cut in self._uncertain_cuts if cut <= latest]
-        self._uncertain_cuts = [cut for cut in self._uncertain_cuts if cut > latest]
-        for cut in cuts:
-            self._write(cut)
-        return cuts
+        certain_ends = [end for end in self._uncertain_ends if end <= latest]
+        self._uncertain_ends = [end for end in self._uncertain_ends if end > latest]
+        for end in certain_ends:
+            self._write(end)
+        return certain_ends
 
-    def _write(self, cut: int) -> None:
-        """Write the segment that ends before the IDR picture which is shown at `cut`."""
-        place = len(self._waiting) - (self.frame_count - self._keys[cut])
-        self._add(self._waiting[:place], cut)
+    def _write(self, end: int) -> None:
+        """Write the segment that ends before the IDR picture which is shown at `end`."""
+        place = len(self._waiting) - (self.frame_count - self._keys[end])
+        self._add(self._waiting[:place], end)
         del self._waiting[:place]
-        self._keys = {at: number for at, number in self._keys.items() if at > cut}
+        self._keys = {at: number for at, number in self._keys.items() if at > end}
 
     def _add(self, frames: Sequence[Sample], end: int) -> None:
         """Write a segment of these frames, which are shown until `end`."""
@@ -191,7 +197,7 @@ class VideoCopy:
 
 
 class AudioCopy:
-    """Copy of a sound track, from its packets and the video's cuts.
+    """Copy of a sound track, from its packets and the ends of the video's segments.
 
     `dropped` is the reason why the track can't be copied, None while it can. Times are in samples
     from the film's start, which is at `start_s`. `packet_count` is that of the index, zero if it is
@@ -218,8 +224,8 @@ class AudioCopy:
         self._shortest_end = SHORTEST_END_S * self._rate_hz
         self._tolerance = math.ceil(self._samples_per_tick) + _MAX_GAP_SAMPLES
         self._waiting: list[Sample] = []
-        self._cuts: deque[int] = deque()
-        self._last_cut = 0
+        self._ends: deque[int] = deque()
+        self._last_end = 0
         self._video_end: int | None = None
         self._priming = 0
         self._ends_at: int | None = None  # before the first packet
@@ -239,13 +245,13 @@ class AudioCopy:
         else:
             self._add(packet, at)
 
-    def cut_at(self, cut: int, ticks_per_s: int) -> None:
-        """Add a cut of the video."""
-        self._cuts.append(round(cut * self._rate_hz / ticks_per_s))
+    def end_segment_at(self, end: int, ticks_per_s: int) -> None:
+        """Add the end of a segment of the video."""
+        self._ends.append(round(end * self._rate_hz / ticks_per_s))
         self._write_certain()
 
     def end_video(self, end: int, ticks_per_s: int) -> None:
-        """Set the end of the video, after which it has no cuts."""
+        """Set the end of the video, after which it has no segments."""
         self._video_end = round(end * self._rate_hz / ticks_per_s)
         self._write_certain()
 
@@ -279,7 +285,7 @@ class AudioCopy:
         if self._ends_at is None:
             self._priming = max(0, -at)
             first = round(min(0, at) / self._samples_per_tick)
-            self._rendition.begin(init_segment(self._stream, data, at=first))
+            self._rendition.write_init(init_segment(self._stream, data, at=first))
             self._ends_at = at
         # A frame begins at the end of the one before, even if the source's ticks are coarser.
         self._waiting.append(Sample(self._ends_at + self._priming, 0, True, data))
@@ -288,12 +294,12 @@ class AudioCopy:
 
     def _write_certain(self) -> None:
         while self._waiting and self.dropped is None:
-            if self._video_end is not None and not self._cuts:
-                self._cuts.append(self._last_cut + SEGMENT_S * self._rate_hz)
-            nearest = self._cuts[0] - _FRAME_SAMPLES // 2 if self._cuts else math.inf
+            if self._video_end is not None and not self._ends:
+                self._ends.append(self._last_end + SEGMENT_S * self._rate_hz)
+            nearest = self._ends[0] - _FRAME_SAMPLES // 2 if self._ends else math.inf
             if self._waiting[-1].decode_at - self._priming < nearest + self._shortest_end:
                 return
-            self._last_cut = self._cuts.popleft()
+            self._last_end = self._ends.popleft()
             first = nearest + self._priming
             place = bisect_left(self._waiting, first, key=lambda sample: sample.decode_at)
             if place:

@@ -21,8 +21,8 @@ from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import Cue, caption_spans, segment_webvtt
 from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
-from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.segment_bounds import SEGMENT_S
 
 WEBVTT = "wvtt"
 

@@ -21,10 +21,10 @@ from portal.transcoding.packaging.cmaf import first_media_time, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import CRF, PRESET, Plan, Rung, capped_fps
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
-from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.edits import OPEN_EDITS
 from portal.transcoding.probing.facts import Probe, Spans, VideoTrack
 from portal.transcoding.probing.probe import reading_options, source_address
+from portal.transcoding.probing.segment_bounds import SEGMENT_S, SHORTEST_END_S
 
 SEGMENT_SUFFIX = ".m4s"
 SEGMENT_PATTERN = f"%05d{SEGMENT_SUFFIX}"

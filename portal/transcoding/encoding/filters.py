@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from portal.transcoding.planning.ladder import MAX_FPS, Rung, capped_fps, frame_step
-from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe, Spans, VideoTrack
+from portal.transcoding.probing.segment_bounds import SEGMENT_S, SHORTEST_END_S
 
 Size = tuple[int, int]
 

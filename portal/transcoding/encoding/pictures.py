@@ -129,7 +129,7 @@ def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, 
         )
 
 
-async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path) -> bytes:
+async def extract_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path) -> bytes:
     """Return the frame shown `at_s` after a segment's first frame, as an upright JPEG in BT.709.
 
     Later times give the last frame. Limits: H.264 as this package writes it; the segment is in

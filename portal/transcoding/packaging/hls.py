@@ -186,7 +186,7 @@ def _entries(segments: Iterable[Segment], map_uri: str | None) -> Iterator[str]:
         yield segment.uri
 
 
-def cut_media_playlist(text: str, *, start_s: float, end_s: float) -> str:
+def clip_media_playlist(text: str, *, start_s: float, end_s: float) -> str:
     """Return a complete media playlist with the segments of a part of the film alone.
 
     Players begin exactly at `start_s`, by EXT-X-START, and end with the last segment. Timestamps

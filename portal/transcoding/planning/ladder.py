@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from portal.transcoding.planning.tracks import AudioRung, TrackRung, plan_audio, plan_subtitles
-from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe, VideoTrack
+from portal.transcoding.probing.segment_bounds import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S
 
 # Conditions on a copied stream: all players decode it, and can switch at its key frames.
 _PROFILES = frozenset({"Constrained Baseline", "Baseline", "Main", "High"})

@@ -35,7 +35,7 @@ _CLOSE_S = 3.0
 # Times of playlists are rounded.
 _ROUNDING_S = 0.001
 # Pixels of a minute of 1080p30. Of larger renditions only key frames are decoded, which takes
-# seconds; they are at most 10.5 s apart (`probing.cuts.MAX_GOP_S`).
+# seconds; they are at most 10.5 s apart (`probing.segment_bounds.MAX_GOP_S`).
 _FEW_PIXELS = 4_000_000_000
 # Added to the time of a frame, so that the time is inside the frame even if it is rounded.
 _INSIDE_FRAME_S = 0.002

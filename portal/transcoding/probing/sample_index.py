@@ -22,8 +22,8 @@ from typing import Any
 import av
 from av.container import InputContainer
 
-from portal.transcoding.probing.cuts import peak_bitrate_bps
 from portal.transcoding.probing.edits import TimeLine
+from portal.transcoding.probing.segment_bounds import peak_bitrate_bps
 from portal.transcoding.probing.source import IDR, SLICES, nal_units, read_configuration
 
 # Eighteen hours at 60 frames per second, which take 4 s to read.

@@ -6,7 +6,7 @@ from portal.transcoding.packaging.hls import (
     PlaylistError,
     Segment,
     bandwidths_bps,
-    cut_media_playlist,
+    clip_media_playlist,
     iframe_playlist,
     media_playlist,
     parse_media_playlist,
@@ -116,7 +116,7 @@ def test_a_cut_keeps_the_segments_around_a_part_and_starts_exactly(
     offset_s: str | None,
 ) -> None:
     whole = media_playlist(listed(durations_s), target_duration_s=8)
-    cut = cut_media_playlist(whole, start_s=start_s, end_s=end_s)
+    cut = clip_media_playlist(whole, start_s=start_s, end_s=end_s)
     playlist = parse_media_playlist(cut)
     assert [segment.uri for segment in playlist.segments] == [f"{n}.m4s" for n in numbers]
     assert playlist.duration_s == pytest.approx(sum(durations_s[n] for n in numbers))
@@ -131,7 +131,7 @@ def test_a_cut_keeps_the_segments_around_a_part_and_starts_exactly(
 
 def test_a_cut_keeps_the_ranges_of_key_frames() -> None:
     whole = iframe_playlist(listed(VIDEO), key_sizes_bytes=(10, 20, 30, 40), target_duration_s=4)
-    cut = cut_media_playlist(whole, start_s=4, end_s=12)
+    cut = clip_media_playlist(whole, start_s=4, end_s=12)
     assert [line for line in cut.splitlines() if "BYTERANGE" in line] == [
         "#EXT-X-BYTERANGE:20@0",
         "#EXT-X-BYTERANGE:30@0",
@@ -140,9 +140,9 @@ def test_a_cut_keeps_the_ranges_of_key_frames() -> None:
 
 def test_cut_captions_are_listed_with_the_duration_of_their_part() -> None:
     whole = media_playlist(listed((60, 60, 21.5)), target_duration_s=60, map_uri=None)
-    cut = cut_media_playlist(whole, start_s=45, end_s=130.5)
+    cut = clip_media_playlist(whole, start_s=45, end_s=130.5)
     assert [segment.duration_s for segment in parse_media_playlist(cut).segments] == [15, 60, 10.5]
-    within_segment = parse_media_playlist(cut_media_playlist(whole, start_s=70, end_s=80))
+    within_segment = parse_media_playlist(clip_media_playlist(whole, start_s=70, end_s=80))
     assert within_segment.segments == (Segment(uri="1.m4s", duration_s=10),)
     assert "EXT-X-START" not in cut
 
@@ -157,6 +157,6 @@ def test_joins_are_read_as_they_were_written_and_kept_by_a_cut() -> None:
     text = media_playlist(segments, target_duration_s=4, map_uri="own.mp4")
     assert parse_media_playlist(text).segments == segments
 
-    part = parse_media_playlist(cut_media_playlist(text, start_s=5, end_s=9))
+    part = parse_media_playlist(clip_media_playlist(text, start_s=5, end_s=9))
     assert part.segments == segments[1:3]
     assert part.map_uri == "own.mp4"

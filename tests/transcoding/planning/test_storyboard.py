@@ -14,7 +14,7 @@ from media_recipes import MakeMedia, card, make_card
 from published import FolderSink, Publish, Published, playlist
 from published import frames as frames_of
 
-from portal.transcoding.encoding.pictures import cut_frame, make_storyboard
+from portal.transcoding.encoding.pictures import extract_frame, make_storyboard
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, plan_storyboard, spread_tiles
 
@@ -123,7 +123,7 @@ async def cut(published: Published, at_s: float, work_dir: Path) -> bytes:
         (published.folder / name / uri).read_bytes()
         for uri in (INIT_NAME, files.segments[place].uri)
     ]
-    return await cut_frame(*read, at_s=at_s - files.starts_s[place], work_dir=work_dir)
+    return await extract_frame(*read, at_s=at_s - files.starts_s[place], work_dir=work_dir)
 
 
 @pytest.mark.parametrize(

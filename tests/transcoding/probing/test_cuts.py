@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.transcoding.probing.cuts import Cutter, peak_bitrate_bps
+from portal.transcoding.probing.segment_bounds import Segmenter, peak_bitrate_bps
 
 TICKS_PER_S = 10
 
@@ -21,7 +21,7 @@ TICKS_PER_S = 10
 )
 def test_segments_end_at_idr_pictures(keys: tuple[int, ...], expected: list[int]) -> None:
     """IDR pictures come at these tenths of a second, the last one being the end."""
-    cutter = Cutter(0, TICKS_PER_S)
+    cutter = Segmenter(0, TICKS_PER_S)
     assert [cut for key in keys for cut in cutter.push(key)] == expected
 
 

@@ -1,4 +1,4 @@
-"""Decide where a copied stream is cut into segments, by the times of its IDR pictures. Pure.
+"""Decide where the segments of a copied stream end, by the times of its IDR pictures. Pure.
 
 The probe computes the bit rates of segments by the same rule as the copy. Only the standard library
 is imported, for the child processes.
@@ -23,7 +23,7 @@ _SHORTEST_S = 2
 
 
 @dataclass(slots=True)
-class Cutter:
+class Segmenter:
     """Decision about the ends of segments, while IDR pictures are read. Times are in ticks.
 
     `start` is where the current segment begins.
@@ -60,11 +60,11 @@ def peak_bitrate_bps(
     shortest = min(_SHORTEST_S * ticks_per_s, keys[-1] - keys[0])
     if shortest <= 0:
         return None
-    cutter = Cutter(keys[0], ticks_per_s)
-    cuts = [keys[0], *(cut for key in keys[1:] for cut in cutter.push(key))]
-    if cuts[-1] != keys[-1]:
-        cuts.append(keys[-1])
-    segments = pairwise((cut, bytes_before[bisect_left(keys, cut)]) for cut in cuts)
+    segmenter = Segmenter(keys[0], ticks_per_s)
+    bounds = [keys[0], *(end for key in keys[1:] for end in segmenter.push(key))]
+    if bounds[-1] != keys[-1]:
+        bounds.append(keys[-1])
+    segments = pairwise((bound, bytes_before[bisect_left(keys, bound)]) for bound in bounds)
     return max(
         round(8 * (until - since) * ticks_per_s / max(end - start, shortest))
         for (start, since), (end, until) in segments
