@@ -39,7 +39,7 @@ from portal.database.models import (
 from portal.database.work_models import MadeSegment
 from portal.events.log import EventType, record_outcome
 from portal.films.jobs import enqueue_transcode
-from portal.films.versions import delete_progress, record_version_outcome
+from portal.films.versions import delete_progress, record_version_outcome, withdraw
 from portal.queue.jobs import RunAgain
 from portal.transcoding.errors import FailCode
 
@@ -268,7 +268,7 @@ async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
     await execute(COUNT, list(DURATION_BOUNDS_S), media_s, attempt.id)
 
 
-async def withdraw(attempt: OpenAttempt) -> None:
+async def discard(attempt: OpenAttempt) -> None:
     """Delete an attempt that made no rendition, in the caller's transaction. Raises `LeaseLost`."""
     if not await Attempt.filter(id=attempt.id, outcome=None).delete():
         raise LeaseLost
@@ -374,3 +374,11 @@ async def _close_attempt(
         # The segments may be the reason.
         await delete_progress(attempt.version_id)
     return True
+
+
+async def stop(version: Version) -> None:
+    """Stop the work on a version of a locked video that never became current."""
+    await withdraw(version)
+    # Workers that are making it lose their leases.
+    await close_lost(await Attempt.filter(version_id=version.id))
+    await delete_progress(version.id)

@@ -115,7 +115,7 @@ async def queue_encode(attempt: OpenAttempt, planned: Plan, source: Source) -> N
     expected_s = planned.encode_s(planned.first_pass(cautious=attempt.is_cautious))
     async with transaction():
         await lock_version(version.id)
-        await attempts.withdraw(attempt)
+        await attempts.discard(attempt)
         await _replace_plan(
             version,
             planned,
@@ -402,6 +402,14 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
         )
         await Version.filter(id=attempt.version_id).update(complete_job_id=None)
         await record_completion(attempt.version)
+
+
+async def restore(version: Version, hooks: Sequence[VersionHook]) -> None:
+    """Make a retired version of a locked video the current one, and queue what it lacks."""
+    await make_current(version, hooks)
+    await plan_missing(version)
+    if not version.has_storyboard and version.storyboard_job_id is None:
+        await request_storyboard(version)
 
 
 async def plan_missing(version: Version) -> None:

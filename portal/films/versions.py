@@ -9,7 +9,8 @@ Each function belongs to a transaction that has locked the video.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, Self
 from uuid import UUID
 
 from tortoise.expressions import RawSQL
@@ -29,6 +30,19 @@ REVERTIBLE_S = 7 * 24 * 3600
 WITHDRAWN_AT = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class VersionState(StrEnum):
+    """State of a version that becomes the current one of its video when it is ready."""
+
+    PROCESSING = "processing"
+    FAILED = "failed"
+    LIVE = "live"
+
+    @classmethod
+    def of(cls, status: VideoStatus) -> Self:
+        """Return the state of a version with this status that isn't retired."""
+        return cls("live" if status is VideoStatus.READY else status.value)
+
+
 async def is_current(version: Version) -> bool:
     """Return whether people get this version of its video."""
     return await Publication.exists(version_id=version.id)
@@ -44,6 +58,15 @@ async def record_version_outcome(
     event = type if await is_current(version) else otherwise
     if event is not None:
         await record_outcome(event, version.video_id)
+
+
+async def pending_file(video: Video) -> Version | None:
+    """Return the version of another file that is to replace the one of a locked video.
+
+    It is processing, or has failed and was not dismissed.
+    """
+    other_files = Version.filter(video_id=video.id).exclude(storage_key=video.storage_key)
+    return await other_files.get_or_none(retired_at=None)
 
 
 async def make_current(

@@ -22,11 +22,11 @@ from portal.database.event_models import Event
 from portal.database.models import Rendition, Version, Video
 from portal.features import VERSION_HOOKS
 from portal.features.cuts import service as cuts
-from portal.features.replacement.service import VersionState
 from portal.films import cutting, passes, renditions, storyboards
 from portal.films.attempts import OpenAttempt
 from portal.films.outputs import open_rendition
 from portal.films.sources import Source
+from portal.films.versions import VersionState
 from portal.http.composition import WebContext
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.encoding.joining import StoredTrack, join_tracks

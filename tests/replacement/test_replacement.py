@@ -21,10 +21,11 @@ from portal.features.captions.service import CaptionChange
 from portal.features.deletion import service as deletion
 from portal.features.posters import service as posters
 from portal.features.replacement import service as replacement
-from portal.features.replacement.service import Replacement, VersionState
+from portal.features.replacement.service import Replacement
 from portal.films import attempts, passes, removal, renditions
 from portal.films.attempts import Failure
 from portal.films.captions import CaptionText
+from portal.films.versions import VersionState
 from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.videos import publishing

@@ -17,7 +17,7 @@ from portal.events.records import Shape, TranscodeFailure, Uri
 from portal.features.cuts import copies
 from portal.features.cuts import service as cuts
 from portal.features.cuts.service import Cuts
-from portal.features.replacement.service import VersionState
+from portal.films.versions import VersionState
 from portal.http.auth import Policy, account_id, policy, principal
 from portal.http.composition import web_context
 from portal.http.json_bodies import json_response, named_versions, read_json, showing_present

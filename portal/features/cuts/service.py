@@ -17,11 +17,10 @@ from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, record_action
 from portal.events.records import TranscodeFailure
-from portal.features.replacement import service as replacement
-from portal.features.replacement.service import VersionState
+from portal.films import attempts, renditions
 from portal.films.jobs import enqueue_transcode
 from portal.films.version_hooks import VersionHook
-from portal.films.versions import REVERTIBLE_S
+from portal.films.versions import REVERTIBLE_S, VersionState, pending_file
 from portal.transcoding.planning.kept import (
     MOST_MOVED_S,
     ROUNDING_S,
@@ -132,7 +131,8 @@ async def save(
         if is_repetition and present.state is not VersionState.FAILED:
             return present
         check_version(present.version, expected, errors.CutsChanged)
-        if await replacement.is_in_progress(video):
+        pending = await pending_file(video)
+        if pending is not None and pending.status is VideoStatus.PROCESSING:
             raise errors.ReplacementInProgress
         film = await Version.get(id=present.film_id)
         await _stop_pending(film, video.version_id)
@@ -170,7 +170,7 @@ async def _stop_pending(film: Version, current_id: UUID) -> None:
     cuts = Version.filter(video_id=film.video_id, base_id=film.id)
     pending = cuts.filter(retired_at=None).exclude(id=current_id)
     for version in await pending:
-        await replacement.stop(version)
+        await attempts.stop(version)
         if not await Attempt.exists(version_id=version.id):
             # No worker has stored anything of it.
             await version.delete()
@@ -180,11 +180,10 @@ async def _make_live(
     film: Version, keep: Kept | None, hooks: Sequence[VersionHook], *, same_s: float
 ) -> None:
     """Make the whole film or a former cut current, or queue the job that makes a new cut."""
-    if keep is None:
-        await replacement.restore(film, hooks)
-    elif former := await _former_cut(film, keep, same_s):
-        await replacement.restore(former, hooks)
-    else:
+    made = film if keep is None else await _former_cut(film, keep, same_s)
+    if made is not None:
+        await renditions.restore(made, hooks)
+    elif keep is not None:
         await insert_cut(film, keep, version_id=uuid4(), video_id=film.video_id)
 
 

@@ -10,7 +10,8 @@ from quart_schema import document_headers, document_request, document_response, 
 from portal.database.models import Video
 from portal.errors import ReplacementNotFound, VideoNotFound
 from portal.features.replacement import service as replacement
-from portal.features.replacement.service import ReplacementRecord, VersionState
+from portal.features.replacement.service import ReplacementRecord
+from portal.films.versions import VersionState
 from portal.http.auth import Policy, account_id, policy
 from portal.http.composition import web_context
 from portal.http.json_bodies import json_response, named_versions, read_json, showing_present

@@ -9,8 +9,8 @@ from portal.database.models import Video
 from portal.errors import ReplacementChanged, ReplacementNotFound
 from portal.features.captions import transcription
 from portal.features.replacement import service as replacement
-from portal.features.replacement.service import VersionState
 from portal.features.workshop.pages import redirect_to_panel
+from portal.films.versions import VersionState
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
 from portal.http.videos import read_progress, read_video

@@ -10,21 +10,19 @@ was live with the former file, cut or whole.
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from enum import StrEnum
-from typing import Self
 from uuid import UUID, uuid4
 
 from pydantic import Field
 
 from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
-from portal.database.models import Attempt, Version, Video, VideoStatus
+from portal.database.models import Version, Video, VideoStatus
 from portal.events.log import AuditAction, record_action
 from portal.events.records import Percent, Shape, Size, Time, TranscodeFailure
-from portal.films import attempts, renditions, versions
+from portal.films import attempts, renditions
 from portal.films.removal import remove_source
 from portal.films.version_hooks import VersionHook
-from portal.films.versions import REVERTIBLE_S, make_current
+from portal.films.versions import REVERTIBLE_S, VersionState, pending_file
 from portal.storage.bucket import Storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.publishing import check_stored, insert_version, locked_upload, room_refusal
@@ -54,19 +52,6 @@ WHERE publications.id = %s AND deleted_at IS NULL AND (
 )
 ORDER BY is_current LIMIT 1
 """  # noqa: S608 - put together from constants
-
-
-class VersionState(StrEnum):
-    """State of a version that becomes the current one of its video when it is ready."""
-
-    PROCESSING = "processing"
-    FAILED = "failed"
-    LIVE = "live"
-
-    @classmethod
-    def of(cls, status: VideoStatus) -> Self:
-        """Return the state of a version with this status that isn't retired."""
-        return cls("live" if status is VideoStatus.READY else status.value)
 
 
 class ReplacementRecord(Shape):
@@ -115,7 +100,7 @@ async def request(
     """
     async with locked_upload(key, owner_id, storage) as (upload, stored):
         video = await locked_video(video_id)
-        pending = await _pending(video)
+        pending = await pending_file(video)
         if key in (video.storage_key, pending and pending.storage_key):
             return
         await _require_replaceable(video, pending, key)
@@ -123,7 +108,7 @@ async def request(
         refusal = await room_refusal(upload, source, owner_id, quota)
         if refusal is None:
             if pending is not None:
-                await stop(pending)
+                await attempts.stop(pending)
             version = Version(
                 id=uuid4(),
                 video_id=video_id,
@@ -162,39 +147,17 @@ async def withdraw(
         if present is None:
             raise errors.ReplacementNotFound
         check_version(present.version, expected, errors.ReplacementChanged)
-        pending = await _pending(video)
+        pending = await pending_file(video)
         former = await _former(video)
         if pending is not None:
-            await stop(pending)
+            await attempts.stop(pending)
         elif former is not None:
-            await restore(former, hooks)
+            await renditions.restore(former, hooks)
         await record_action(AuditAction.REPLACEMENT_WITHDRAWN, video_id)
     if pending is not None:
         # The change is made even if storage is away. The janitor then removes the file.
         with suppress(errors.StorageUnavailable):
             await remove_source(pending, storage)
-
-
-async def is_in_progress(video: Video) -> bool:
-    """Return whether another file is about to replace that of a locked video."""
-    pending = await _pending(video)
-    return pending is not None and pending.status is VideoStatus.PROCESSING
-
-
-async def restore(version: Version, hooks: Sequence[VersionHook]) -> None:
-    """Make a retired version of a locked video the current one, and queue what it lacks."""
-    await make_current(version, hooks)
-    await renditions.plan_missing(version)
-    if not version.has_storyboard and version.storyboard_job_id is None:
-        await renditions.request_storyboard(version)
-
-
-async def stop(version: Version) -> None:
-    """Stop the work on a version of a locked video that never became current."""
-    await versions.withdraw(version)
-    # Workers that are making it lose their leases.
-    await attempts.close_lost(await Attempt.filter(version_id=version.id))
-    await versions.delete_progress(version.id)
 
 
 async def read(video_id: UUID, *, of_first_file: bool = False) -> Replacement | None:
@@ -233,12 +196,6 @@ async def _require_replaceable(video: Video, pending: Version | None, key: str) 
         raise errors.NotPlayable
     if pending is not None and pending.status is VideoStatus.PROCESSING:
         raise errors.ReplacementInProgress
-
-
-async def _pending(video: Video) -> Version | None:
-    """Return the version of another file that is to replace the one of a locked video."""
-    other_files = Version.filter(video_id=video.id).exclude(storage_key=video.storage_key)
-    return await other_files.get_or_none(retired_at=None)
 
 
 async def _former(video: Video) -> Version | None:
