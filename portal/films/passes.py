@@ -12,20 +12,20 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Protocol
 from uuid import UUID
 
 from portal.database.connection import retry_outage, transaction
 from portal.database.models import Outcome, Version, VideoStatus
 from portal.database.outages import is_temporary
 from portal.errors import DatabaseUnavailable, Unavailable
-from portal.films import attempts, renditions
+from portal.films import attempts, cutting, renditions, whole_films
 from portal.films.attempts import Failure, LeaseLost, OpenAttempt
 from portal.films.encoding import Preempted
-from portal.films.makers import maker_of
 from portal.films.outputs import master_beside, put_master, write_master
 from portal.films.progress import Reports, held
 from portal.films.removal import remove_again, remove_source
-from portal.films.sources import SourceChanged, SourceInterrupted
+from portal.films.sources import Source, SourceChanged, SourceInterrupted
 from portal.films.version_hooks import VersionHook
 from portal.films.versions import is_current
 from portal.queue.tools import Tools
@@ -43,6 +43,29 @@ EXHAUSTED_MESSAGE = (
     "The file could not be converted: every try ended unexpectedly. "
     "Try exporting the video again, for example as H.264 in an mp4 file."
 )
+
+
+class Maker(Protocol):
+    """Makes the renditions of a version, in passes. The modules of makers have these functions."""
+
+    async def make_first(
+        self, attempt: OpenAttempt, tools: Tools, reports: Reports, *, may_encode: bool
+    ) -> tuple[Source, PassOutput | Plan]:
+        """Make the renditions with which a version is playable; return them with their source.
+
+        Return the plan instead if it has to be encoded and this job may not encode (`may_encode`).
+        Raises `SourceRejected`, `SourceChanged`, or the error that interrupted the work.
+        """
+
+    async def make_missing(
+        self, attempt: OpenAttempt, tools: Tools, reports: Reports
+    ) -> PassOutput:
+        """Make further renditions, which the attempt names. Raises as `make_first`."""
+
+
+def maker_of(version: Version) -> Maker:
+    """Return the maker of a version's renditions."""
+    return whole_films if version.keep is None else cutting
 
 
 async def publish_version(

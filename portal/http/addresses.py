@@ -1,17 +1,32 @@
-"""Addresses to play a video from: the video's own, or below one that contains permission."""
+"""Addresses of a video: its own, and those below one that contains the permission to watch it."""
 
 from datetime import UTC, datetime
 from uuid import UUID
+
+from quart import url_for
 
 from portal.database.connection import Row
 from portal.database.models import Video
 from portal.http.auth import account_id
 from portal.http.composition import WebContext, web_context
 from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
+from portal.videos.poster import poster_revision
 from portal.videos.reading import audience_of, is_private_in, stream_below
 
 # Lifetime of addresses with an account's permission, which is checked on each request.
 OWN_ADDRESS_LIFE_S = 12 * 3600
+
+
+def public_url(path: str) -> str:
+    """Return the absolute, public address of a path."""
+    return f"{web_context().config.public_url}{path}"
+
+
+def poster_url(video: Video) -> str | None:
+    """Return the address of a video's poster, if it has one."""
+    if video.published_attempt is None or not video.has_poster:
+        return None
+    return url_for("playback.poster", video_id=video.id, v=poster_revision(video))
 
 
 async def link_addresses(link: PlaybackLink) -> dict[str, str]:

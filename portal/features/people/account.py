@@ -13,8 +13,8 @@ from portal.database.account_models import Account, Scope
 from portal.errors import AccountNotFound, InvalidRequest, SignInRefused, TooManyTries
 from portal.features.people.signing_in import ROLE_WORDS, begin_session
 from portal.features.publishing.pages import own_quota
-from portal.features.watching.embedding import public_url
 from portal.features.watching.positions import clear_positions
+from portal.http.addresses import public_url
 from portal.http.auth import Policy, policy, require_person
 from portal.http.composition import web_context
 from portal.http.cookies import SESSION

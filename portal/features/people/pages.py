@@ -18,7 +18,7 @@ from portal.database.account_models import MAX_EMAIL_LENGTH, Role
 from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
 from portal.events.log import AuditAction
 from portal.features.people.signing_in import ROLE_WORDS
-from portal.features.watching.embedding import public_url
+from portal.http.addresses import public_url
 from portal.http.auth import Policy, policy, require_person
 from portal.http.composition import web_context
 from portal.http.schemas.base import ClosedShape, Text

@@ -16,7 +16,7 @@ from quart import Blueprint, Response, render_template, request, url_for
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
-from portal.features.watching.pages import poster_url
+from portal.http.addresses import poster_url, public_url
 from portal.http.auth import Policy, policy
 from portal.http.clips import Clip, playable_clip
 from portal.http.composition import web_context
@@ -41,12 +41,6 @@ IFRAME = Markup(
     '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
     ' allow="autoplay; fullscreen; picture-in-picture" allowfullscreen loading="lazy"></iframe>'
 )
-
-
-@blueprint.app_template_global()
-def public_url(path: str) -> str:
-    """Return the absolute, public address of a path."""
-    return f"{web_context().config.public_url}{path}"
 
 
 @blueprint.get("/embed/<video_id>")

@@ -15,6 +15,7 @@ from portal.database.models import Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, NothingToRetry
 from portal.features.watching import positions as watching
 from portal.features.watching.preview import WatchablePart, read_watchable_part
+from portal.http.addresses import poster_url, public_url
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal, require_person
 from portal.http.clips import Clip, clip_arguments, playable_clip
 from portal.http.composition import web_context
@@ -24,24 +25,17 @@ from portal.text import whole_number
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos import publishing
 from portal.videos.library import related_videos
-from portal.videos.poster import poster_revision
 from portal.videos.reading import parse_video_id, preview_url, stream_below
 
 blueprint = Blueprint("video", __name__)
 blueprint.add_app_template_global(playable_clip)
 blueprint.add_app_template_global(clip_arguments)
+blueprint.add_app_template_global(poster_url)
+blueprint.add_app_template_global(public_url)
 
 RELATED = 8
 # Positions have at most this many digits, enough for 11 days.
 MAX_POSITION_DIGITS = 6
-
-
-@blueprint.app_template_global()
-def poster_url(video: Video) -> str | None:
-    """Return the address of a video's poster, if it has one."""
-    if video.published_attempt is None or not video.has_poster:
-        return None
-    return url_for("playback.poster", video_id=video.id, v=poster_revision(video))
 
 
 @blueprint.app_template_global()

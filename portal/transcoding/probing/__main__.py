@@ -25,7 +25,6 @@ from av.sidedata.sidedata import Type
 
 from portal.transcoding.probing import boxes, sample_index, shown_picture, source, telemetry, tracks
 from portal.transcoding.probing.edits import OPEN_EDITS, TimeLine, are_followed
-from portal.transcoding.probing.sampled_frames import sample_places
 
 # Limit on packets before the first frame. Damaged starts are common, and decoders recover at the
 # next key frame.
@@ -116,7 +115,7 @@ def _examine(
     # If there are several sample entries, frames have the sizes of all of them.
     announced = [entry.size for entry in outline.pictures.get(stream.id, ())]
     sizes = [(frame.width, frame.height), *(announced if len(announced) > 1 else ())]
-    for key, frames in sample_places(container, stream):
+    for key, frames in source.sample_places(container, stream):
         keys.append(key)
         sizes += [(frame.width, frame.height) for frame in frames]
         video["interlaced"] |= any(frame.interlaced_frame for frame in frames)

@@ -1,8 +1,8 @@
 """Facts from the index of a track: frames, bytes, key frames, times of frames, and the length.
 
 Headers often have a wrong length, and so have tables for the last sample. The index is read entry
-by entry; of the file itself, only some key frames are read (`sampled_frames`). Limits: closed GOPs
-are recognised for H.264 with its parameters at the beginning.
+by entry; of the file itself, only some key frames are read (`source.sample_places`). Limits: closed
+GOPs are recognised for H.264 with its parameters at the beginning.
 
 Recorders and editing programs round times, and capture adds jitter, though one rate is meant.
 Averages can't distinguish this from a variable rate, so the times of all frames are compared with

@@ -5,6 +5,9 @@ Both child processes, of probing and of copying, use this module.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +35,13 @@ _REGISTERED = 4
 # Begin of the registered messages of ATSC, such as captions (CEA-708).
 _ATSC = b"\xb5\x00\x31"
 _TYPE_MASK = 0x1F
+# Places of a track at which key frames are decoded, to find changes within the track: frames may
+# change their size, and a progressive film may become interlaced.
+_MAX_PLACES = 12
+# An adaptive encoder may code key frames as pictures and what follows as fields.
+_PACKETS_AT_PLACE = 3
+# After this time packets are read but not decoded. Slow codecs take seconds for a large picture.
+_MAX_DECODING_CPU_S = 2.0
 
 
 def open_source(
@@ -150,3 +160,34 @@ def _sum_of_bytes(data: bytes, at: int) -> tuple[int, int]:
         number += 0xFF
         at += 1
     return number + int.from_bytes(data[at : at + 1]), at + 1
+
+
+def sample_places(
+    container: InputContainer, stream: av.VideoStream
+) -> Iterator[tuple[av.Packet[Any] | None, list[av.VideoFrame]]]:
+    """Decode key frames and the frames after them, evenly spread over a track by its index.
+
+    Yields the packet of a key frame, or None if it can't be read, and the frames. A track without
+    an index yields nothing.
+    """
+    entries = stream.index_entries
+    count = min(_MAX_PLACES, len(entries))
+    until_s = time.process_time() + _MAX_DECODING_CPU_S
+    known_times: set[int | None] = set()
+    for number in range(1, count + 1):
+        group: list[av.Packet[Any]] = []
+        with contextlib.suppress(av.FFmpegError):
+            # The seek ends at the key frame before.
+            at = entries[number * len(entries) // count - 1].timestamp
+            container.seek(at, stream=stream)
+            group += itertools.islice(packets(container, [stream]), _PACKETS_AT_PLACE)
+        key = group[0] if group else None
+        if key and key.dts in known_times:
+            continue
+        known_times.add(key.dts if key else None)
+        frames: list[av.VideoFrame] = []
+        # At None the decoder outputs the frames that it held back to order them.
+        for packet in (*group, None) if time.process_time() < until_s else ():
+            with contextlib.suppress(av.FFmpegError):
+                frames += stream.decode(packet)
+        yield key, frames
