@@ -14,7 +14,7 @@ For encodes it is a multiple of the expected time of the first pass on the worke
 
 So a hundred long videos sent at once don't hold up a short one that arrives after them, and short
 videos overtake a long one only until it is due. A running pass gives way to a first pass that is
-due before it (`processing.encoding`). Equal videos go first come, first served; a released or
+due before it (`films.encoding`). Equal videos go first come, first served; a released or
 repeated job keeps its place. Ladders are completed, in the order of their files' sizes, when no
 video waits for its first pass. When no job waits, several workers share a pass.
 

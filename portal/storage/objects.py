@@ -45,7 +45,7 @@ def output_root(video_id: UUID | str) -> str:
 class ObjectInfo:
     """Properties of an object. Times are the server's, in whole seconds.
 
-    `etag` is empty if storage computes none, as the embedded server; `processing.sources` then
+    `etag` is empty if storage computes none, as the embedded server; `films.sources` then
     identifies the object by other means. `content_encoding` is the header that the uploader sent.
     """
 

@@ -4,7 +4,7 @@
 segments and WebVTT. `planning` decides which renditions are made of a source and in which passes.
 `copying` remuxes what needs no encoding, `encoding` encodes and assembles with ffmpeg, and `speech`
 transcribes a rendition. `errors` has the codes and messages of all. Begin with `encoding.encode`
-and `encoding.assembly`, whose functions `processing.passes` calls in turn.
+and `encoding.assembly`, whose functions `films.whole_films` calls in turn.
 
 Limits: MP4 and QuickTime sources; H.264 and AAC in fragmented MP4 as output; SDR. Reads from an
 address and writes to a `Sink`: it knows neither the database nor S3. This file imports nothing,

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from tortoise.expressions import F, Q
 
-from portal.database.connection import transaction
+from portal.database.connection import Row, fetch_rows, transaction
 from portal.database.models import Caption, CaptionSource, Publication, Video, VideoStatus
 from portal.errors import (
     CaptionsChanged,
@@ -58,6 +58,10 @@ MAX_LANGUAGE_LENGTH = 60
 MAX_LABEL_LENGTH = 100
 NOT_STORED = "captions_not_stored"
 UNKNOWN_LANGUAGE = "Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant."
+SIZES = """
+SELECT language, label, octet_length(text) AS size_bytes FROM captions
+WHERE video_id = %s AND text IS NOT NULL ORDER BY is_default DESC, label
+"""
 # All columns but the text and its search document.
 LISTED = (
     "id",
@@ -88,6 +92,11 @@ class CaptionChange:
 async def list_captions(video_id: UUID) -> list[Caption]:
     """Return the captions of a video without their text, the default ones first."""
     return await Caption.filter(video_id=video_id).only(*LISTED)
+
+
+async def list_sizes(video_id: UUID) -> list[Row]:
+    """Return `language`, `label` and `size_bytes` of each text, the default one first."""
+    return await fetch_rows(SIZES, video_id)
 
 
 async def read_default_captions(video_id: UUID) -> Caption | None:

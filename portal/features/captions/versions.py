@@ -79,6 +79,18 @@ INSERT INTO chapters (video_id, of_file) VALUES (%s, %s)
 ON CONFLICT (video_id) DO UPDATE SET of_file = excluded.of_file
 """
 
+# Captions of the whole film; their text is cut afterwards.
+COPY_CAPTIONS = """
+INSERT INTO captions
+  (video_id, language, label, is_default, source, text, cue_count, version, changed_at)
+SELECT %s, language, label, is_default, source, coalesce(whole_text, text), cue_count, 1, now()
+FROM captions WHERE video_id = %s AND text IS NOT NULL
+"""
+COPY_CHAPTERS = """
+INSERT INTO chapters (video_id, saved, of_file)
+SELECT %s, saved, of_file FROM chapters WHERE video_id = %s
+"""
+
 
 async def follow_version(change: VersionChange) -> None:
     """Adapt a video's captions and chapters to its new current version, and store them again."""
@@ -192,6 +204,13 @@ def _shown_chapters(rows: list[Row] | None, cut: Kept) -> str | None:
     if rows is None:
         return None
     return json.dumps([asdict(chapter) for chapter in cut_chapters(chapters_from(rows), cut)])
+
+
+async def copy_texts(video_id: UUID, copy: Video) -> None:
+    """Give a new video, which is a cut, the captions and chapters of the video of its film."""
+    await execute(COPY_CHAPTERS, copy.id, video_id)
+    await execute(COPY_CAPTIONS, copy.id, video_id)
+    await follow_cut(copy)
 
 
 async def _adopt(video_id: UUID, output: PassOutput) -> None:

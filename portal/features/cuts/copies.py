@@ -2,18 +2,18 @@
 
 The first version of the new video is the cut, so viewers never get removed parts. Its base is the
 whole film of the existing video until the job of the cut has copied that
-(`processing.copied_films`). From then on deleting either video keeps the other whole.
+(`films.copied_films`). From then on deleting either video keeps the other whole.
 """
 
 from collections.abc import Collection, Sequence
 from uuid import UUID, uuid4
 
-from portal.database.connection import execute, server_time, transaction
+from portal.database.connection import server_time, transaction
 from portal.database.models import Publication, Version, Video
 from portal.database.search import search_columns
 from portal.errors import CutsChanged, FilmIncomplete
 from portal.events.log import AuditAction, record_action
-from portal.features.captions.versions import follow_cut
+from portal.features.captions.versions import copy_texts
 from portal.features.cuts import service as cuts
 from portal.films.attempts import fail_version
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
@@ -33,17 +33,6 @@ KEPT_DETAILS = (
     "visibility",
     "signed_in_only",
 )
-# Captions of the whole film; their text is cut afterwards.
-COPY_CAPTIONS = """
-INSERT INTO captions
-  (video_id, language, label, is_default, source, text, cue_count, version, changed_at)
-SELECT %s, language, label, is_default, source, coalesce(whole_text, text), cue_count, 1, now()
-FROM captions WHERE video_id = %s AND text IS NOT NULL
-"""
-COPY_CHAPTERS = """
-INSERT INTO chapters (video_id, saved, of_file)
-SELECT %s, saved, of_file FROM chapters WHERE video_id = %s
-"""
 
 
 async def create(
@@ -80,10 +69,8 @@ async def create(
         async with quotas.taking_room(owner_id, quota):
             copy_id = await _insert_publication(video, title, owner_id)
             await cuts.insert_cut(film, keep, version_id=copy_id, video_id=copy_id)
-        await execute(COPY_CHAPTERS, copy_id, video_id)
-        await execute(COPY_CAPTIONS, copy_id, video_id)
         copy = await Video.get(id=copy_id)
-        await follow_cut(copy)
+        await copy_texts(video_id, copy)
         await record_action(AuditAction.VIDEO_PUBLISHED, copy_id)
         return copy
 

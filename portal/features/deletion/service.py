@@ -2,7 +2,7 @@
 
 A video that is deleted on a page is hidden immediately (`Video.present`). After its undo window
 `maintenance.recovery` removes it like a deletion by the API: the record at once, the files by a job
-(see `processing.removal`).
+(see `films.removal`).
 
 A file may still arrive by an upload URL that is valid. The `Tombstone` makes the janitor list
 storage once more when every URL has expired.

@@ -22,12 +22,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from portal.database.connection import NOW, Row, execute, fetch_rows, rows_by_key, transaction
+from portal.database.connection import NOW, Row, execute, rows_by_key, transaction
 from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.work_models import Download, DownloadState
 from portal.errors import DownloadNotFound, DownloadsBusy
 from portal.events.records import Shape, Size
-from portal.features.captions.service import read_captions_of
+from portal.features.captions.service import list_sizes, read_captions_of
 from portal.films.outputs import open_rendition
 from portal.films.removal import logging_refusals
 from portal.queue.jobs import DOWNLOAD_QUEUE, REQUESTER, Job, Required
@@ -79,10 +79,6 @@ UNNAMEABLE = re.compile(r'[\x00-\x1f\x7f"*/:<>?\\|]')
 SUFFIXES = {Kind.VIDEO: "mp4", Kind.AUDIO: "m4a"}
 CONTENT_TYPES = {".mp4": "video/mp4", ".m4a": "audio/mp4"}
 
-CAPTIONS = """
-SELECT language, label, octet_length(text) AS size_bytes FROM captions
-WHERE video_id = %s AND text IS NOT NULL ORDER BY is_default DESC, label
-"""
 EXPIRE = """
 UPDATE downloads SET video_id = NULL
 WHERE video_id IS NOT NULL AND requested_at < %s AND state IN ('ready', 'failed')
@@ -164,9 +160,7 @@ async def list_files(video: Video) -> list[SavedFile]:
     tracks = await _stored_tracks(video)
     rows = {row.name: row for row in await Download.filter(video_id=video.id)}
     joined = [_joined_file(video, _parts(track, tracks), rows) for track in tracks]
-    captions = [
-        file for row in await fetch_rows(CAPTIONS, video.id) for file in _caption_files(video, row)
-    ]
+    captions = [file for row in await list_sizes(video.id) for file in _caption_files(video, row)]
     return [original, *joined, *captions]
 
 
