@@ -107,7 +107,7 @@ async def show_command(video_id: str, as_json: bool) -> None:
 @click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
 @common.with_database
 async def retry_command(video_ids: tuple[str, ...]) -> None:
-    """Retry failed videos, and failed renditions of ready videos."""
+    """Retry failed videos, and failed renditions of ready videos, by their ids."""
     await _change_each(video_ids, publishing.retry_transcode, done="is queued again")
 
 

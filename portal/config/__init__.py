@@ -280,7 +280,10 @@ def _tracing_faults(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _missing_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield messages about settings that are required, also by other settings."""
+    """Yield a message for each missing setting that the portal or another setting requires.
+
+    `settings` has the parsed values, `environ` the variables as they were set.
+    """
     if not environ.get("DATABASE_URL", "").strip():
         yield (
             "DATABASE_URL is not set: use postgresql://user:password@host/database, or the option "

@@ -148,7 +148,7 @@ def read_origins(text: str) -> tuple[str, ...]:
 
 
 def read_links(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse names with their URLs, separated by commas."""
+    """Parse links, separated by commas: each is a name, a space and a URL. Raises ValueError."""
     entries = _entries(text)
     if len(entries) > MAX_LINKS:
         raise ValueError(f": use at most {MAX_LINKS} links.")

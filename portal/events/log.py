@@ -281,6 +281,9 @@ async def _read_facts(type: EventType, video_id: UUID, detail: Mapping[str, str]
 
 
 def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
-    """Return the names of the fields that differ, as a `detail`; empty if none differ."""
+    """Return the detail of an event: `fields` with the names that differ, joined by commas.
+
+    It is empty if no fields of `after` differ.
+    """
     names = [name for name in after if after[name] != before[name]]
     return {"fields": ", ".join(names)} if names else {}

@@ -91,7 +91,10 @@ class Film:
 
 
 async def open_film(version: Version, storage: Storage) -> Film:
-    """Return the whole film of a cut version. Raises `ObjectMissing` or `PlaylistError`."""
+    """Return the whole film of which a version keeps intervals; reads its playlists, no media.
+
+    Raises `ObjectMissing` for a missing file, or `PlaylistError` for an invalid playlist.
+    """
     rows = await Rendition.filter(
         version_id=version.base_id, state=RenditionState.COMPLETE
     ).order_by("position")

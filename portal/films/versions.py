@@ -120,7 +120,7 @@ async def _retire(former: Video, version: Version) -> None:
 
 
 async def withdraw(version: Version) -> None:
-    """Withdraw a version that is not the current one, whose workers can then publish nothing."""
+    """Cancel the jobs of a version so that it never becomes current; the caller knows it isn't."""
     await cancel_jobs([version])
     rows = Version.filter(id=version.id)
     await rows.update(status=VideoStatus.FAILED, retired_at=WITHDRAWN_AT)

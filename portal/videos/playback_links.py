@@ -136,8 +136,9 @@ def account_token_expiry(now: datetime, ttl_s: int) -> datetime:
 async def rotate(*, revoke: bool = False) -> str:
     """Create a key that signs in all processes after a few seconds, and return its id.
 
-    The former keys verify their tokens until these expire. With `revoke` the former keys and all
-    links are removed; after `MAX_AGE_S` their tokens are refused.
+    Tokens of former keys stay valid until they expire. With `revoke` the former keys and all
+    playback links are removed. Then those tokens are refused once each process has read the keys
+    again (`MAX_AGE_S`, in seconds).
     """
     async with transaction():
         await execute(LOCK_KEYS)

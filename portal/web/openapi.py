@@ -140,7 +140,10 @@ class Provider(OpenAPIProvider):
     def _complete_operation(
         self, operation: dict[str, Any], method: str, declaration: Declaration
     ) -> dict[str, Any]:
-        """Add what follows from a route's declaration; return the shapes that this needs."""
+        """Complete an operation in place, by its route's declaration: security, headers, problems.
+
+        `method` is the HTTP method in lower case. Returns the schemas that the additions name.
+        """
         answers: dict[int, dict[str, Any]] = operation["responses"]
         documented = set(answers)
         shapes: dict[str, Any] = {}

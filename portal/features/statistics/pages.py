@@ -341,7 +341,11 @@ def change_words(value: float, earlier: float) -> str:
 
 
 async def _read_transcript(video: Video, retention: Sequence[float]) -> Transcript | None:
-    """Return the default captions with cues, or others; None without any."""
+    """Return the captions of a video, with the share of viewers before and after each sentence.
+
+    They are the default captions, or the first others that have cues; None if none have.
+    `retention` has the share of viewers in each hundredth of the video.
+    """
     track = await captions.read_default_captions(video.id)
     if track is None or not video.duration_s:
         return None

@@ -166,7 +166,7 @@ class _Tally:
         self.heights[record.height if is_known else 0] += watched_ms
 
     def _add_plays(self, start_ms: int, end_ms: int) -> None:
-        """Count the hundredths whose middles are between two positions, the second excluded."""
+        """Count a play of each hundredth of the film whose middle is in the half-open interval."""
         first = bisect_left(self._film.middles_ms, start_ms)
         last = bisect_left(self._film.middles_ms, end_ms)
         for hundredth in self._film.kept_hundredths[first:last]:

@@ -118,7 +118,7 @@ class RequestContext:
         self._is_counted = is_counted
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Pass a request on with an id and its client; log and count its response."""
         started_at = perf_counter()
         scope = readable(scope)
         status = None

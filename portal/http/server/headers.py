@@ -52,7 +52,7 @@ class SecurityHeaders:
         )
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Pass a request on, and add the security headers to its response."""
 
         async def sent(message: SendEvent) -> None:
             if message["type"] == "http.response.start":

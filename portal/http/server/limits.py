@@ -143,9 +143,10 @@ class RateLimit:
         self._counts: Counter[str] = Counter()
 
     def count(self, client: str, *, cost: int = 1, of: str = "address") -> None:
-        """Count a request of a client, as many times as it costs.
+        """Add the cost of a request to the count of its client, an IP address or an account's id.
 
-        Raises `TooManyRequests` over the limit.
+        Raises `TooManyRequests` if the count is then over the limit, also for refused requests.
+        `of` is the noun for the client in its message.
         """
         if not self._per_minute:
             return

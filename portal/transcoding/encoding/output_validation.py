@@ -120,7 +120,10 @@ def check_frames(probe: Probe, report: ffmpeg.RunReport) -> None:
 
 
 def check_copy(facts: Sequence[SegmentFacts], probe: Probe) -> None:
-    """Raise CopyUndeliverable unless a copy has all frames, and players can switch at segments."""
+    """Check the segments of a copied stream against the probe of its source.
+
+    Raises CopyUndeliverable unless they have all frames, and players can switch at each.
+    """
     if not all(fact.is_closed for fact in facts):
         raise errors.CopyUndeliverable("open_segment")
     frames = sum(fact.sample_count for fact in facts)

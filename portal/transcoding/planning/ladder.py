@@ -182,7 +182,10 @@ class Plan:
         return tuple(name for name in sizes if name in first)
 
     def limited_to(self, names: Collection[str], *, with_sound: bool = True) -> "Plan":
-        """Return the plan of a pass that makes these video renditions, and sound and subtitles."""
+        """Return the plan of a pass that makes these video renditions.
+
+        It also makes all sound and subtitles, unless `with_sound` is False.
+        """
         video = tuple(rung for rung in self.video if rung.name in names)
         if with_sound:
             return replace(self, video=video)

@@ -240,7 +240,10 @@ def _walk_top(outline: Outline, reader: _BoxReader) -> None:
 
 
 def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int = 0) -> None:
-    """Walk down to the sample entries, no deeper."""
+    """Record in `outline` the facts of all boxes below `parent`, down to the sample entries.
+
+    `track` is the number of the track to which they belong; 0 outside of tracks.
+    """
     for box in reader.boxes(parent.body, parent.end):
         outline.announces_fragments |= box.kind == b"mvex"
         if box.kind == b"tkhd":
