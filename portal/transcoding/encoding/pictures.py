@@ -306,8 +306,8 @@ async def _thumbnails(
 ) -> AsyncIterator[tuple[bytes, list[bool], list[int], list[float]]]:
     """Read the segments with thumbnails one by one.
 
-    Yields the bytes of each segment without `init`, for each of its frames in order whether it is an
-    IDR picture, the places of the thumbnails among these frames, and their times in seconds of the
+    Yields the bytes of each segment without `init`, for each of its frames whether it is an IDR
+    picture, the places of the thumbnails among these frames, and their times in seconds of the
     film.
     """
     playlist = rendition.playlist
