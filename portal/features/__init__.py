@@ -21,7 +21,6 @@ from portal.features import (
     workshop,
 )
 from portal.films import encoding, jobs, passes, removal, storyboards
-from portal.videos import playback_links
 from portal.videos.feature import Feature
 
 _FOLDERS = (
@@ -59,6 +58,5 @@ FILMS = Feature(
         (jobs.STORYBOARD, storyboards.make),
         (jobs.REMOVAL, removal.remove_files),
     ),
-    prune=playback_links.forget_unused,
 )
 FEATURES = (FILMS, *_FOLDERS)
