@@ -37,6 +37,8 @@ from portal.transcoding.packaging.webvtt import Cue
 from portal.videos import chapters
 from portal.videos.chapters import Chapter
 
+pytestmark = pytest.mark.shared_app
+
 KEEP = [{"startSeconds": 0, "endSeconds": 3}, {"startSeconds": 6, "endSeconds": 9}]
 
 

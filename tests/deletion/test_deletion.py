@@ -24,6 +24,8 @@ from portal.films.removal import Unsettled
 from portal.http.composition import WebContext
 from portal.storage.bucket import open_storage
 
+pytestmark = pytest.mark.shared_app
+
 LATER = "UPDATE publications SET deleted_at = deleted_at - make_interval(secs => {})"
 
 WAITING = """

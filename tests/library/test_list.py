@@ -19,6 +19,8 @@ from portal.features.deletion.service import delete_undoably
 from portal.videos import library
 from portal.videos.library_queries import Sort
 
+pytestmark = pytest.mark.shared_app
+
 
 async def listed(client: Any, query: str = "") -> list[str]:
     body = await answered(await client.get(f"/api/videos{query}"))

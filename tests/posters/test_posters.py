@@ -29,6 +29,8 @@ from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import Storyboard
 
+pytestmark = pytest.mark.shared_app
+
 SHADES = 60
 
 

@@ -30,6 +30,8 @@ from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.videos import publishing
 
+pytestmark = pytest.mark.shared_app
+
 # Lets a former file expire.
 AGE = "UPDATE versions SET retired_at = retired_at - interval '8 days' WHERE retired_at IS NOT NULL"
 
