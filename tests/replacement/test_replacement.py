@@ -88,7 +88,6 @@ class Replaced:
         return f"/hls/{self.video.id}/{name}"
 
     async def plays(self, playlist: str) -> bool:
-        """Return whether a media playlist is served."""
         return (await self.client.get(playlist)).status_code == 200
 
     async def events(self) -> list[str]:
@@ -145,10 +144,14 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
     assert await replaced.plays(playlist)
 
 
-async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Replaced) -> None:
+async def test_failed_or_cancelled_file_is_removed_and_leaves_the_present_one(
+    replaced: Replaced,
+) -> None:
+    storage = replaced.resources.storage
     before = await replaced.record()
-    await replaced.begin(b"These are notes.")
+    notes = await replaced.begin(b"These are notes.")
     await replaced.process()
+    assert await storage.list_some(notes) == []
     failed = await replaced.read()
     assert (failed.state, failed.file_name) == (VersionState.FAILED, "new.mp4")
     assert failed.failure is not None
@@ -161,15 +164,6 @@ async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Repl
     assert await replacement.read(replaced.video.id) is None
     with pytest.raises(errors.ReplacementNotFound):
         await replaced.withdraw()
-
-
-async def test_file_of_a_failed_or_cancelled_replacement_is_removed_at_once(
-    replaced: Replaced,
-) -> None:
-    storage = replaced.resources.storage
-    failed = await replaced.begin(b"These are notes.")
-    await replaced.process()
-    assert await storage.list_some(failed) == []
     cancelled = await replaced.begin(b"These are others.")
     assert await storage.list_some(cancelled) == [cancelled]
     await replaced.withdraw()
