@@ -3,8 +3,10 @@
 import asyncio
 import hashlib
 import os
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import aiohttp
 import pytest
@@ -16,14 +18,14 @@ from api_client import (
     problem,
     published,
     put,
-    rows,
     run_sql,
+    until_found,
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from page_rows import make_row
 from quart import Quart, Response
-from running_portal import until
-from signed_in import configure
+from signed_in import WAITING, configure
 from stored_objects import unreachable
 from tortoise.exceptions import IntegrityError
 from upload_client import (
@@ -43,7 +45,7 @@ from upload_client import (
 )
 from yarl import URL
 
-from portal.config import Config
+from portal.database.connection import transaction
 from portal.database.models import Upload
 from portal.http.composition import WebContext
 from portal.storage.bucket import open_storage
@@ -285,30 +287,17 @@ async def test_discarding_waits_for_a_creation_and_is_then_refused(
     client: Client, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
-    # The trigger delays the creation after it has locked the upload.
-    await run_sql(
-        resources.config.database_url,
-        "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$"
-        " BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$;"
-        "CREATE TRIGGER trap BEFORE INSERT ON publications FOR EACH ROW EXECUTE FUNCTION linger()",
-    )
-    creation = asyncio.create_task(client.post("/api/videos", json=metadata(done["key"])))
-    await lock_is_held(resources.config, done["key"])
-    refused = await client.delete(f"/api/uploads/{done['uploadId']}")
-    await problem(refused, 409, "key_already_used")
-    assert (await creation).status_code == 201
-    await run_sql(resources.config.database_url, "DROP FUNCTION linger CASCADE")
+    path = f"/api/uploads/{done['uploadId']}"
+    # A task that is created inside the transaction would be part of it.
+    outside = copy_context()
+    async with transaction():
+        # Publishing locks the upload first, too.
+        await uploads.lock(UUID(done["uploadId"]))
+        discarding = asyncio.create_task(client.delete(path), context=outside)
+        await until_found(resources.config.database_url, WAITING)
+        await make_row(storage_key=done["key"])
+    await problem(await discarding, 409, "key_already_used")
     assert await resources.storage.get(done["key"]) == b"abc"
-
-
-async def lock_is_held(config: Config, key: str) -> None:
-    """Wait until a transaction has locked the upload."""
-    query = "SELECT key FROM uploads WHERE key = %s FOR UPDATE SKIP LOCKED"
-
-    async def is_locked() -> bool:
-        return not await rows(config.database_url, query, key)
-
-    await until(is_locked, timeout_s=12, interval_s=0.02)
 
 
 async def test_discarding_can_be_repeated_after_an_outage_of_storage(
