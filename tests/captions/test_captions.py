@@ -26,7 +26,7 @@ from portal.http.composition import WebContext
 from portal.maintenance.recovery import recover
 from portal.storage.bucket import Storage, objects_below
 
-pytestmark = pytest.mark.shared_app
+pytestmark = [pytest.mark.shared_app, pytest.mark.usefixtures("app")]
 
 SRT = "1\n00:00:01,000 --> 00:00:02,500\nGood morning.\n"
 LATER = SRT + "\n2\n00:01:00,000 --> 00:01:02,000\nA minute later.\n"
@@ -225,7 +225,7 @@ async def test_captions_are_stored_one_track_at_a_time(
     assert all('FROM "captions" WHERE "id"=%s' in load for load in loads)
 
 
-async def test_a_save_holds_no_text_but_its_own(client: Client, resources: WebContext) -> None:
+async def test_a_save_holds_no_text_but_its_own() -> None:
     video = await make_row()
     largest = "x" * 4 * MIB
     row = await Caption.create(

@@ -220,7 +220,7 @@ async def test_only_ready_videos_with_sound_are_transcribed(client: Client) -> N
 
 
 async def test_a_lost_job_is_replaced_and_a_running_one_is_not(
-    client: Client, resources: WebContext, video: Video
+    client: Client, video: Video
 ) -> None:
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     row = await Transcription.get(video_id=video.id)

@@ -76,7 +76,6 @@ async def reading(
 
 
 async def is_silent(database_url: str) -> bool:
-    """Return whether all streams are closed."""
     return not await rows(database_url, LISTENING)
 
 

@@ -51,7 +51,7 @@ def listed(page: str) -> set[str]:
 
 
 async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
-    app: Quart, resources: WebContext, cast: Cast
+    resources: WebContext, cast: Cast
 ) -> None:
     for audience in AUDIENCES:
         video = await make_ready(resources, cast.editor, audience, tags="birds")
@@ -92,7 +92,7 @@ async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
             assert listed(page) == expected, (name, path)
 
 
-async def test_failed_video_is_shown_to_people_who_can_edit_it(app: Quart, cast: Cast) -> None:
+async def test_failed_video_is_shown_to_people_who_can_edit_it(cast: Cast) -> None:
     video = await make_video(cast.editor, **FAILED)
     await make_video(cast.editor, **READY)
     for name in PEOPLE:
