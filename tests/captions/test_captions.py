@@ -1,7 +1,6 @@
 """Captions in the API and in storage: complete at any time, with conflicts of edits reported."""
 
 import asyncio
-import logging
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -209,20 +208,6 @@ async def test_concurrent_puts_are_all_saved(client: Client) -> None:
     answers = [put.result().status_code for put in puts]
     assert sorted(answers) == [200] * 5 + [201] * 9
     assert await Caption.filter(video_id=video.id).count() == 9
-
-
-async def test_captions_are_stored_one_track_at_a_time(
-    client: Client, resources: WebContext, caplog: pytest.LogCaptureFixture
-) -> None:
-    video = await playable()
-    for language in ("en", "de", "fr"):
-        await add(client, video, language=language)
-    with caplog.at_level(logging.DEBUG, "tortoise.db_client"):
-        await store(video, resources)
-    queries = [text for text in caplog.messages if text.startswith("SELECT")]
-    loads = [query for query in queries if '"text"' in query.partition(" FROM ")[0]]
-    assert loads
-    assert all('FROM "captions" WHERE "id"=%s' in load for load in loads)
 
 
 async def test_a_save_holds_no_text_but_its_own() -> None:
