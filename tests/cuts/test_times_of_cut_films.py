@@ -282,9 +282,7 @@ async def test_machine_captions_are_written_anew_for_another_file() -> None:
     video = await film()
     await save_captions(video, *CUES)
     await captions.add(
-        video.id,
-        "pt-BR",
-        CaptionChange(content=CaptionText.of([]), source=CaptionSource.MACHINE),
+        video.id, "pt-BR", CaptionChange(content=CaptionText.of([]), source=CaptionSource.MACHINE)
     )
     former = await video.current_version()
     await replace_file(video)

@@ -139,10 +139,7 @@ async def test_of_undoing_and_removing_at_once_one_wins(
         # Just in time, or just too late.
         await pass_time(resources, UNDO_S - 0.01 * number)
         undone, *_ = await asyncio.gather(
-            undo_deletion(video.id),
-            finish_deletions(),
-            finish_deletions(),
-            return_exceptions=True,
+            undo_deletion(video.id), finish_deletions(), finish_deletions(), return_exceptions=True
         )
         await pass_time(resources)
         await finish_deletions()

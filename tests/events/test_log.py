@@ -75,14 +75,8 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
         (partial(edit, tags="new", visibility=Visibility.UNLISTED), ["updated", "updated"]),
         (partial(save_access, video.id, access, versions=None), ["updated"]),
         (partial(captions.put, video.id, "en", text), ["captions_changed"]),
-        (
-            partial(captions.remove, video.id, "en", versions=None),
-            ["captions_changed"],
-        ),
-        (
-            partial(chapters.save_chapters, video.id, [chapter], versions=None),
-            ["chapters_changed"],
-        ),
+        (partial(captions.remove, video.id, "en", versions=None), ["captions_changed"]),
+        (partial(chapters.save_chapters, video.id, [chapter], versions=None), ["chapters_changed"]),
         (replace_poster, ["updated"]),
         (add_rendition, ["rendition_added", "completed"]),
         (fail, ["failed"]),

@@ -69,9 +69,7 @@ def test_nothing_inline_and_nothing_of_other_sites_runs(config: Config) -> None:
         assert {STORAGE, "https://cdn.example"} <= set(directives[name])
 
 
-async def test_pages_with_a_player_take_inline_styles_but_no_inline_scripts(
-    client: Client,
-) -> None:
+async def test_pages_with_a_player_take_inline_styles_but_no_inline_scripts(client: Client) -> None:
     video = await make_row(**READY)
     for path in (f"/videos/{video.id}", f"/videos/{video.id}/edit", f"/embed/{video.id}"):
         directives = policy_of((await client.get(path)).headers)

@@ -104,11 +104,7 @@ async def test_form_and_addresses_of_pages_keep_the_query_and_nothing_needless(
 
 @pytest.mark.parametrize(
     ("query", "many"),
-    [
-        ({"sort": "title"}, False),
-        ({"sort": "longest"}, True),
-        ({"q": "film"}, True),
-    ],
+    [({"sort": "title"}, False), ({"sort": "longest"}, True), ({"q": "film"}, True)],
 )
 async def test_pages_have_no_gaps_or_doubles_while_videos_are_added(
     client: Client, monkeypatch: pytest.MonkeyPatch, query: dict[str, str], many: bool

@@ -65,9 +65,7 @@ async def test_filters_may_be_combined(client: Client) -> None:
         assert await listed(client, f"?{query}") == [str(video.id) for video in matches], query
 
 
-async def test_every_change_of_a_video_updates_its_time_in_lists(
-    client: Client,
-) -> None:
+async def test_every_change_of_a_video_updates_its_time_in_lists(client: Client) -> None:
     video = await make_row()
     address = f"/api/videos/{video.id}"
     captions = f"{address}/captions"
