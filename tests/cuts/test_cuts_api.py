@@ -176,14 +176,9 @@ async def test_failed_cut_leaves_the_former_version_and_is_made_again(
     [
         ([], "/keep"),
         ("all", "/keep"),
-        ([{"startSeconds": 0, "endSeconds": "9"}], "/keep/0/endSeconds"),
-        ([{"startSeconds": 0, "endSeconds": True}], "/keep/0/endSeconds"),
         ([{"startSeconds": 0}], "/keep/0/endSeconds"),
         ([{"startSeconds": 0, "endSeconds": 9, "title": ""}], "/keep/0/title"),
         ([*FIRST, {"startSeconds": 4000, "endSeconds": 4001}], "/keep/2"),
-        ([*FIRST, {"startSeconds": 2000, "endSeconds": 3100}], "/keep/2"),
-        ([{"startSeconds": 7, "endSeconds": 7.1}], "/keep/0"),
-        ([{"startSeconds": -1, "endSeconds": 7}], "/keep/0"),
         ([{"startSeconds": second, "endSeconds": second + 1} for second in range(1000)], "/keep"),
     ],
 )

@@ -344,9 +344,9 @@ async def test_steady_server_is_not_slow(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file takes longer than the patience, which the bytes that arrive earn back."""
-    monkeypatch.setattr(fetching, "BEAT_S", 0.1)
-    monkeypatch.setattr(fetching, "PATIENCE_S", 2.0)
-    async with serving(chunk_pause_s=0.08) as server:
+    monkeypatch.setattr(fetching, "BEAT_S", 0.05)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 0.5)
+    async with serving(chunk_pause_s=0.02) as server:
         video_id = await begun(client, server.url)
         await carry_out(resources, video_id)
     assert await file_of(resources, video_id) == FILM

@@ -68,10 +68,6 @@ async def test_replacement_is_processed_while_the_former_file_stays(
     assert (transcode["stage"], transcode["replacement"]) == ("ready", begun)
     record = await answered(await client.get(f"/api/videos/{video.id}"))
     assert (record["status"], record["storageKey"]) == ("ready", video.storage_key)
-
-
-async def test_percent_is_that_of_the_new_file(client: Client, video: Video) -> None:
-    await replace_file(client, video)
     version = await Version.filter(video_id=video.id).exclude(id=video.version_id).get()
     video.version_id = version.id
     await make_attempt(video, 2, percent=41.66)
@@ -92,14 +88,6 @@ async def test_invalid_members_are_named(
 ) -> None:
     body = {"key": await uploaded(client), "fileName": NEW_FILE, **change}
     assert pointer in await faults(await client.post(address(video), json=body))
-
-
-async def test_cancelled_replacement_is_gone(client: Client, video: Video) -> None:
-    await replace_file(client, video)
-    assert (await client.delete(address(video))).status_code == 204
-    for method in ("GET", "DELETE"):
-        response = await client.open(address(video), method=method)
-        await problem(response, 404, "replacement_not_found")
 
 
 async def test_present_file_replaces_nothing(client: Client, video: Video) -> None:
@@ -123,15 +111,6 @@ async def test_repeated_withdrawal_does_not_bring_the_new_file_back(
     conflict = await problem(response, 412, "replacement_changed")
     assert conflict["present"]["fileName"] == video.file_name
     assert (await Video.get(id=video.id)).storage_key == video.storage_key
-
-
-async def test_failed_replacement_says_why(client: Client, video: Video) -> None:
-    await replace_file(client, video)
-    await fail_new_file(video)
-    record = await answered(await client.get(address(video)))
-    assert record["state"] == "failed"
-    assert record["failure"] == {"code": "not_a_video", "message": "It has no picture."}
-    assert (await replace_file(client, video))["state"] == "processing"
 
 
 async def test_new_file_is_in_the_record_until_the_former_one_is_restored(
@@ -184,10 +163,18 @@ async def test_section_polls_and_cancels(client: Client, video: Video) -> None:
     cancelled = await send_fields(client, f"{panel}/withdraw", withdrawn=withdrawn(text))
     assert cancelled.headers["Location"] == f"/videos/{video.id}/edit#replacement"
     assert "is being processed" not in await page(client, panel)
+    for method in ("GET", "DELETE"):
+        response = await client.open(address(video), method=method)
+        await problem(response, 404, "replacement_not_found")
 
 
-async def test_section_says_why_the_new_file_failed(client: Client, video: Video) -> None:
+async def test_record_and_section_say_why_the_new_file_failed(client: Client, video: Video) -> None:
     await replace_file(client, video)
+    await fail_new_file(video)
+    record = await answered(await client.get(address(video)))
+    assert record["state"] == "failed"
+    assert record["failure"] == {"code": "not_a_video", "message": "It has no picture."}
+    assert (await replace_file(client, video))["state"] == "processing"
     await fail_new_file(video)
     text = await page(client, f"/videos/{video.id}/edit")
     assert f"{NEW_FILE} couldn\u2019t be processed. It has no picture." in words_of(text)
