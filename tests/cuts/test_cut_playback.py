@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from api_client import answered, run_sql
 from page_rows import make_cut, make_live, make_upload_row
-from playable_videos import FILES, MEDIA, Cast, make_ready
+from playable_videos import FILES, MEDIA, Cast
 from signed_in import Sender, text_of
 
 from portal.accounts.permissions import EVERYONES
@@ -71,7 +71,7 @@ async def served(sender: Sender, video: Video, attempt: int, path: str = "/hls/{
 async def test_viewers_get_what_is_kept_and_editors_the_whole_film(
     resources: WebContext, cast: Cast, audience: str
 ) -> None:
-    video = await make_ready(resources, cast.editor, audience)
+    video = await cast.make_ready(audience)
     viewer = cast.senders["viewer"][0]
     assert await served(viewer, video, 1) == set(FILM)
     await make_live_cut(resources, video)
@@ -94,7 +94,7 @@ async def test_viewers_get_what_is_kept_and_editors_the_whole_film(
 async def test_address_of_a_stream_gives_the_current_version(
     resources: WebContext, cast: Cast
 ) -> None:
-    video = await make_ready(resources, cast.editor, "for members")
+    video = await cast.make_ready("for members")
     viewer = cast.senders["viewer"][0]
     link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
     base = f"/p/{await link.token(resources.signing_keys)}/hls/{video.id}"
@@ -113,7 +113,7 @@ async def test_address_of_a_stream_gives_the_current_version(
 
 
 async def test_addresses_of_a_cut_video_are_signed(resources: WebContext, cast: Cast) -> None:
-    video = await make_ready(resources, cast.editor, "public")
+    video = await cast.make_ready("public")
     await make_live_cut(resources, video)
     viewer = cast.senders["viewer"][0]
     record = await answered(await viewer.get(f"/api/videos/{video.id}"))
@@ -147,7 +147,7 @@ async def test_addresses_of_a_cut_video_are_signed(resources: WebContext, cast: 
 
 
 async def test_film_has_addresses_for_editors(resources: WebContext, cast: Cast) -> None:
-    video = await make_ready(resources, cast.editor, "public")
+    video = await cast.make_ready("public")
     await make_live_cut(resources, video)
     editor = cast.senders["its editor"][0]
     cuts = await answered(await editor.get(f"/api/videos/{video.id}/cuts"))
@@ -169,7 +169,7 @@ async def test_film_has_addresses_for_editors(resources: WebContext, cast: Cast)
 async def test_viewers_finish_a_cut_unless_something_else_was_removed(
     resources: WebContext, cast: Cast
 ) -> None:
-    video = await make_ready(resources, cast.editor, "public")
+    video = await cast.make_ready("public")
     first = await make_live_cut(resources, video)
     viewer = cast.senders["viewer"][0]
     film = await Version.get(id=video.version_id)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from api_client import answered
 from page_rows import change_video
-from playable_videos import AUDIENCES, PEOPLE, Cast, make_ready
+from playable_videos import AUDIENCES, PEOPLE, Cast
 from signed_in import Sender
 
 from portal.accounts.permissions import Principal
@@ -74,7 +74,7 @@ async def test_events_streams_and_webhooks_follow_the_former_and_the_present_aud
 ) -> None:
     wrong = []
     for after in (*AUDIENCES, HIDDEN, REMOVED):
-        video = await make_ready(resources, cast.editor, before)
+        video = await cast.make_ready(before)
         place = after.split()[0]
         await change_video(video.id, title=f"Falcon, {place}")
         start = await newest_number()
@@ -121,9 +121,9 @@ async def test_events_streams_and_webhooks_follow_the_former_and_the_present_aud
     assert all("title" not in row["data"] for row in rows), "nothing is kept of what is removed"
 
 
-async def test_events_of_a_private_time_stay_private(resources: WebContext, cast: Cast) -> None:
+async def test_events_of_a_private_time_stay_private(cast: Cast) -> None:
     start = await newest_number()
-    video = await make_ready(resources, cast.editor, "public")
+    video = await cast.make_ready("public")
     async with transaction():
         await record_outcome(EventType.CREATED, video.id)
     for audience in ("private", "public", "private", "public"):
