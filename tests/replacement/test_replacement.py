@@ -295,7 +295,7 @@ async def test_deletion_removes_all_files(replaced: Replaced, short_video: Path)
 async def test_replaced_file_is_not_completed_until_it_comes_back(
     client: Client, resources: WebContext, tmp_path: Path, short_video: Path
 ) -> None:
-    source = make_source(tmp_path / "long.mp4", seconds=8, size="854x480", rate=5)
+    source = make_source(tmp_path / "long.mp4", seconds=4, size="640x360", rate=5)
     video = await ready_video(client, resources, source, tmp_path)
     replaced = Replaced(video, client, resources, tmp_path)
     former_id = video.version_id
