@@ -253,3 +253,9 @@ def here(app: Quart) -> Sender:
 async def owner(app: Quart, olga: Account) -> Sender:
     """A browser in which the owner is signed in."""
     return await signed_in(app, olga)
+
+
+@pytest.fixture
+async def editor(app: Quart, edith: Account) -> Sender:
+    """A browser in which an editor is signed in."""
+    return await signed_in(app, edith)

@@ -121,6 +121,13 @@ async def change_video(video_id: UUID | str, **columns: Any) -> None:
         await Version.filter(id=video.version_id).update(**of_version)
 
 
+async def make_live(version: Version) -> Version:
+    """Make a version the current one of its video, and return it."""
+    async with transaction():
+        await make_current(version, VERSION_HOOKS)
+    return await Version.get(id=version.id)
+
+
 async def cut_video(video: Video, keep: list[list[float]] | None) -> Video:
     """Make a version that keeps these intervals the current one; None for the whole film."""
     current = await (await Video.get(id=video.id)).current_version()

@@ -66,10 +66,15 @@ PEOPLE = ("nobody", "viewer", "another editor", "its editor", "admin", "owner", 
 
 @dataclass(frozen=True)
 class Cast:
-    """Senders by name, and the account of the editor who publishes."""
+    """Senders by name, the account of the editor who publishes, and the editor's videos."""
 
     senders: dict[str, tuple[Sender, Principal]]
     editor: Account
+    context: WebContext
+
+    async def make_ready(self, audience: str = "private", **columns: Any) -> Video:
+        """Create a ready video of the editor with its files in storage."""
+        return await make_ready(self.context, self.editor, audience, **columns)
 
     def may_see(self, name: str, audience: str) -> bool:
         """Return whether the documentation lets this sender see videos of this audience."""
@@ -93,7 +98,7 @@ async def make_cast(app: Quart) -> Cast:
         senders[name] = (browser(app, await session_of(account)), principal)
     token = await token_of(accounts["viewer"], [Scope.READ])
     senders["viewer's token"] = (program(app, token), senders["viewer"][1])
-    return Cast(senders, accounts["its editor"])
+    return Cast(senders, accounts["its editor"], app.extensions["portal"])
 
 
 async def ready_video(owner: Account | None = None, **columns: Any) -> Video:

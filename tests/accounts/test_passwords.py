@@ -35,9 +35,7 @@ def test_unacceptable_password_has_a_message(password: str, words: str) -> None:
     assert bool(message) is bool(words)
 
 
-async def test_comparing_without_a_hash_does_the_same_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_comparing_without_a_hash_does_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
     verify = PasswordHasher.verify
 
@@ -56,9 +54,7 @@ async def test_comparing_without_a_hash_does_the_same_work(
     assert all(password_hash.startswith(PARAMETERS) for password_hash in compared)
 
 
-async def test_number_of_concurrent_hashes_is_limited(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_number_of_concurrent_hashes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = most = 0
 
     async def to_thread(_work: Any, *_: Any) -> str:

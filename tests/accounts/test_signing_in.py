@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 from api_client import run_sql
-from signed_in import (
-    ADDRESS,
-    PASSWORD,
-    make_account,
-    pass_time,
-    person,
-    renew_failures,
-    session_of,
-)
+from signed_in import ADDRESS, PASSWORD, make_account, pass_time, person, renew_failures, session_of
 
 from portal.accounts import people, sessions
 from portal.accounts.passwords import Passwords

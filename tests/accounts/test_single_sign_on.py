@@ -105,7 +105,6 @@ class Visitor:
 
 
 def query_of(address: str) -> dict[str, str]:
-    """Return the parameters of a URL."""
     return {name: value for name, [value] in parse_qs(urlsplit(address).query).items()}
 
 

@@ -1,19 +1,15 @@
 """Chapters: saved, else by the times of the description, else those of the file."""
 
-from pathlib import Path
-from time import process_time
 from typing import Any
 
 import pytest
 from api_client import Client, answered, faults, problem
 from page_rows import READY, change_video, make_row
-from passes import make_playable, published_file
-from running_portal import run_ffmpeg
 
 from portal.database.event_models import Event
 from portal.database.models import Video
-from portal.http.composition import WebContext
-from portal.videos.chapters import TIME
+
+pytestmark = pytest.mark.shared_app
 
 TIMES = """About this walk.
 
@@ -113,27 +109,6 @@ async def test_faults_are_told_with_the_remedy(client: Client) -> None:
     assert (await read(client, video))[0] == []
 
 
-async def test_chapters_of_a_file_are_kept(
-    client: Client, resources: WebContext, tmp_path: Path
-) -> None:
-    metadata = tmp_path / "chapters.txt"
-    parts = [(0, 1000, "Dawn"), (1000, 2000, "Noon")]
-    metadata.write_text(
-        ";FFMETADATA1\n"
-        + "".join(
-            f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={end}\ntitle={title}\n"
-            for start, end, title in parts
-        )
-    )
-    inputs = ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=15:duration=2", "-i", str(metadata)]
-    encoding = ["-map_metadata", "1", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
-    film = run_ffmpeg(tmp_path / "film.mp4", *inputs, *encoding)
-    video = await published_file(client, resources, film)
-    await change_video(video.id, description="")
-    video = await make_playable(video, resources, tmp_path)
-    assert (await read(client, video))[:2] == ([("Dawn", 0), ("Noon", 1)], "file")
-
-
 async def test_pages_list_them(client: Client) -> None:
     video = await make_row(**READY, description=TIMES)
     page = await (await client.get(f"/videos/{video.id}")).get_data(as_text=True)
@@ -143,9 +118,3 @@ async def test_pages_list_them(client: Client) -> None:
     assert "3 chapters, from the times in the description" in " ".join(workshop.split())
     embed = await (await client.get(f"/embed/{video.id}")).get_data(as_text=True)
     assert "chapters.vtt" in embed
-
-
-def test_spaces_after_a_time_are_read_once() -> None:
-    began_s = process_time()
-    assert list(TIME.finditer("0:00" + " " * 100_000)) == []
-    assert process_time() - began_s < 1

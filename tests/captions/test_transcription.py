@@ -1,8 +1,12 @@
 """Machine captions, by the real speech libraries; they never replace captions of people."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import psutil
@@ -25,8 +29,8 @@ from portal.maintenance.recovery import recover
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, wrapped
 from portal.transcoding.packaging.hls import media_playlist, parse_media_playlist
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.packaging.webvtt import read_webvtt
-from portal.transcoding.speech.transcribe import Word, cues_of
+from portal.transcoding.packaging.webvtt import Cue, read_webvtt
+from portal.transcoding.speech.transcribe import Transcript, Word, cues_of
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +54,13 @@ def environ(environ: dict[str, str], model: Path) -> dict[str, str]:
 async def video(client: Client, resources: WebContext, spoken: Path, tmp_path: Path) -> Video:
     video = await published_file(client, resources, spoken)
     return await make_playable(video, resources, tmp_path)
+
+
+async def make_sounding() -> Video:
+    """Create a ready video with sound, without files."""
+    video = await make_row(**READY)
+    await make_rendition(video, "0p", kind=Kind.AUDIO)
+    return video
 
 
 async def write(video: Video, resources: WebContext, model: Path, work_dir: Path) -> None:
@@ -83,16 +94,36 @@ async def test_speech_becomes_captions_that_a_person_can_replace(
     assert 'label="English (by a machine)"' in await page(client, f"/videos/{video.id}")
     await problem(await client.get(address), 404, "transcription_not_found")
 
-    # Another request replaces machine captions, but no captions that a person has saved.
-    for language, saved in (("en", False), ("en-x-2", True)):
-        if saved:
-            head = {"Content-Type": "text/vtt"}
-            text = "WEBVTT\n\n00:01.000 --> 00:02.000\nAhoy.\n"
-            await answered(await client.put(f"{captions}/en", data=text, headers=head))
-        await answered(await client.post(f"{address}?language=en"), 202)
-        await write(video, resources, model, tmp_path)
-        track = await Caption.get(video_id=video.id, source=CaptionSource.MACHINE)
-        assert track.language == language
+
+@asynccontextmanager
+async def transcribed(*_: Any, **__: Any) -> AsyncIterator[AsyncIterator[Transcript]]:
+    """Return a transcript at once, without a model."""
+
+    async def transcripts() -> AsyncIterator[Transcript]:
+        yield Transcript((Cue(start_s=1.0, end_s=2.0, text="By a machine."),), 13.0, "en")
+
+    yield transcripts()
+
+
+async def test_machine_captions_replace_no_captions_of_a_person(
+    client: Client, resources: WebContext, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcription, "open_rendition", AsyncMock())
+    monkeypatch.setattr(transcription, "transcribing", transcribed)
+    video = await make_sounding()
+    address = f"/api/videos/{video.id}/captions"
+
+    async def machine_language() -> str:
+        """Generate captions, and return their language."""
+        await answered(await client.post(f"{address}/transcription"), 202)
+        await write(video, resources, model, Path())
+        return (await Caption.get(video_id=video.id, source=CaptionSource.MACHINE)).language
+
+    assert [await machine_language() for _ in range(2)] == ["en", "en"]
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\nAhoy.\n"
+    head = {"Content-Type": "text/vtt"}
+    await answered(await client.put(f"{address}/en", data=text, headers=head))
+    assert await machine_language() == "en-x-2"
     assert "Ahoy." in ((await Caption.get(video_id=video.id, language="en")).text or "")
 
 
@@ -196,14 +227,21 @@ async def test_failed_request_has_an_error_code(
     (tmp_path / "empty").mkdir()
     await write(video, resources, tmp_path / "empty", tmp_path)
     assert (await answered(await client.get(address)))["errorCode"] == "transcription_failed"
+
+
+async def test_request_without_tries_or_sound_has_an_error_code(
+    client: Client, resources: WebContext, model: Path
+) -> None:
+    video = await make_sounding()
+    address = f"/api/videos/{video.id}/captions/transcription"
     await answered(await client.post(address), 202)
     await Transcription.filter(video_id=video.id).update(tries=TRANSCRIPTION.max_tries)
-    await write(video, resources, model, tmp_path)
+    await write(video, resources, model, Path())
     assert (await answered(await client.get(address)))["errorCode"] == "worker_lost"
     await answered(await client.post(address), 202)
     # A replacement by a file without sound leaves the video without sound renditions.
     await Rendition.filter(version_id=video.version_id, kind=Kind.AUDIO).delete()
-    await write(video, resources, model, tmp_path)
+    await write(video, resources, model, Path())
     assert (await answered(await client.get(address)))["errorCode"] == "no_sound"
 
 
@@ -220,7 +258,7 @@ async def test_only_ready_videos_with_sound_are_transcribed(client: Client) -> N
 
 
 async def test_a_lost_job_is_replaced_and_a_running_one_is_not(
-    client: Client, resources: WebContext, video: Video
+    client: Client, video: Video
 ) -> None:
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     row = await Transcription.get(video_id=video.id)
@@ -233,8 +271,7 @@ async def test_a_lost_job_is_replaced_and_a_running_one_is_not(
 
 async def test_without_a_model_the_feature_is_hidden(config: Config) -> None:
     async with app_client(config, captions_model=None) as client:
-        video = await make_row(**READY)
-        await make_rendition(video, "1", kind=Kind.AUDIO)
+        video = await make_sounding()
         assert "machine" not in words_of(await page(client, f"/videos/{video.id}/edit"))
         for method in ("GET", "POST", "DELETE"):
             response = await client.open(

@@ -4,16 +4,13 @@ from uuid import uuid4
 
 import pytest
 from api_client import answered, run_sql
-from page_rows import make_cut, make_upload_row
-from playable_videos import FILES, MEDIA, Cast, make_ready
+from page_rows import make_cut, make_live, make_upload_row
+from playable_videos import FILES, MEDIA, Cast
 from signed_in import Sender, text_of
 
 from portal.accounts.permissions import EVERYONES
-from portal.database.connection import transaction
 from portal.database.models import Caption, Rendition, RenditionState, Version, Video, VideoStatus
-from portal.features import VERSION_HOOKS
 from portal.films.captions import folder_name
-from portal.films.versions import make_current
 from portal.http.composition import WebContext
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.master import Kind
@@ -46,8 +43,7 @@ async def make_live_cut(context: WebContext, video: Video) -> Version:
     for path in [*(f"2/{name}" for name in files), f"1/{REMOVED_SEGMENT}"]:
         body = files.get(path.partition("/")[2], b"removed")
         await context.storage.put(f"hls/{video.id}/{path}", body, content_type="text/plain")
-    async with transaction():
-        await make_current(cut, VERSION_HOOKS)
+    await make_live(cut)
     await Rendition.create(
         version_id=cut.id,
         kind=Kind.VIDEO,
@@ -75,7 +71,7 @@ async def served(sender: Sender, video: Video, attempt: int, path: str = "/hls/{
 async def test_viewers_get_what_is_kept_and_editors_the_whole_film(
     resources: WebContext, cast: Cast, audience: str
 ) -> None:
-    video = await make_ready(resources, cast.editor, audience)
+    video = await cast.make_ready(audience)
     viewer = cast.senders["viewer"][0]
     assert await served(viewer, video, 1) == set(FILM)
     await make_live_cut(resources, video)
@@ -98,7 +94,7 @@ async def test_viewers_get_what_is_kept_and_editors_the_whole_film(
 async def test_address_of_a_stream_gives_the_current_version(
     resources: WebContext, cast: Cast
 ) -> None:
-    video = await make_ready(resources, cast.editor, "for members")
+    video = await cast.make_ready("for members")
     viewer = cast.senders["viewer"][0]
     link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
     base = f"/p/{await link.token(resources.signing_keys)}/hls/{video.id}"
@@ -117,7 +113,7 @@ async def test_address_of_a_stream_gives_the_current_version(
 
 
 async def test_addresses_of_a_cut_video_are_signed(resources: WebContext, cast: Cast) -> None:
-    video = await make_ready(resources, cast.editor, "public")
+    video = await cast.make_ready("public")
     await make_live_cut(resources, video)
     viewer = cast.senders["viewer"][0]
     record = await answered(await viewer.get(f"/api/videos/{video.id}"))
@@ -151,7 +147,7 @@ async def test_addresses_of_a_cut_video_are_signed(resources: WebContext, cast: 
 
 
 async def test_film_has_addresses_for_editors(resources: WebContext, cast: Cast) -> None:
-    video = await make_ready(resources, cast.editor, "public")
+    video = await cast.make_ready("public")
     await make_live_cut(resources, video)
     editor = cast.senders["its editor"][0]
     cuts = await answered(await editor.get(f"/api/videos/{video.id}/cuts"))
@@ -173,16 +169,14 @@ async def test_film_has_addresses_for_editors(resources: WebContext, cast: Cast)
 async def test_viewers_finish_a_cut_unless_something_else_was_removed(
     resources: WebContext, cast: Cast
 ) -> None:
-    video = await make_ready(resources, cast.editor, "public")
+    video = await cast.make_ready("public")
     first = await make_live_cut(resources, video)
     viewer = cast.senders["viewer"][0]
     film = await Version.get(id=video.version_id)
-    async with transaction():
-        await make_current(film, VERSION_HOOKS)
+    await make_live(film)
     assert "low/playlist.m3u8" in await served(viewer, video, 2)
     assert await served(viewer, video, 1) == set(FILM)
-    async with transaction():
-        await make_current(first, VERSION_HOOKS)
+    await make_live(first)
     # Viewers of the first cut can finish it when another file replaces the film, but not the film.
     other = Version(
         id=uuid4(),
@@ -197,8 +191,7 @@ async def test_viewers_finish_a_cut_unless_something_else_was_removed(
         published_attempt=3,
     )
     await other.save(force_create=True)
-    async with transaction():
-        await make_current(other, VERSION_HOOKS)
+    await make_live(other)
     assert "low/playlist.m3u8" in await served(viewer, video, 2)
     assert await served(viewer, video, 1) == NAMED
     later = "UPDATE versions SET retired_at = retired_at - interval '2 days'"

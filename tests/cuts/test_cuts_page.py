@@ -9,7 +9,6 @@ from portal.database.models import Version, VideoStatus
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
 from portal.films.captions import CaptionText
-from portal.http.composition import WebContext
 from portal.transcoding.packaging.webvtt import Cue
 
 pytestmark = pytest.mark.shared_app
@@ -29,9 +28,7 @@ async def test_editor_opens_once_the_film_is_complete(client: Client) -> None:
     assert "The new video will be public, like this one" in editor
 
 
-async def test_sentences_after_the_end_of_the_film_are_not_offered(
-    client: Client, resources: WebContext
-) -> None:
+async def test_sentences_after_the_end_of_the_film_are_not_offered(client: Client) -> None:
     video = await make_row(**{**READY, "duration_s": 60.0})
     cues = [Cue(start_s=at_s, end_s=at_s + 2, text=f"At {at_s}.") for at_s in (59, 60, 90)]
     change = CaptionChange(content=CaptionText.of(cues, film_s=60.0))

@@ -7,11 +7,10 @@ from uuid import uuid4
 
 import pytest
 from api_client import Client, answered
-from page_rows import READY, cut_video, make_rendition, make_row, make_upload_row
+from page_rows import READY, cut_video, make_live, make_rendition, make_row, make_upload_row
 from page_texts import page, words_of
 from passes import tools_for
 from psycopg.sql import SQL
-from stored_objects import stored
 
 from portal.database.connection import transaction
 from portal.database.event_models import Event
@@ -25,7 +24,6 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.database.work_models import Transcription
-from portal.features import VERSION_HOOKS
 from portal.features.captions import service as captions
 from portal.features.captions.service import CaptionChange
 from portal.features.posters import service as posters
@@ -33,13 +31,12 @@ from portal.features.statistics.cmcd import Device, Place, Record, SessionReport
 from portal.features.statistics.folding import fold_inbox
 from portal.features.statistics.intake import InboxReport, Visitor, write_reports
 from portal.films.captions import TRANSCRIPTION, CaptionText
-from portal.films.versions import make_current
 from portal.http.composition import WebContext
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.videos.poster import poster_key, poster_revision
 from portal.videos.words import find_said, videos_that_say
 
-pytestmark = pytest.mark.shared_app
+pytestmark = [pytest.mark.shared_app, pytest.mark.usefixtures("app")]
 
 FILM_S = 100.0
 KEEP = [[10.0, 20.0], [50.0, 80.0]]
@@ -59,9 +56,7 @@ async def film(**columns: Any) -> Video:
     return video
 
 
-async def save_captions(
-    video: Video, resources: WebContext, *cues: tuple[float, float, str]
-) -> None:
+async def save_captions(video: Video, *cues: tuple[float, float, str]) -> None:
     """Save captions as an editor does."""
     content = CaptionText.of(
         [Cue(start_s=start, end_s=end, text=text) for start, end, text in cues]
@@ -78,9 +73,9 @@ async def shown_cues(video: Video) -> list[tuple[float, float, str]]:
     return [(cue.start_s, cue.end_s, cue.text) for cue in cues]
 
 
-async def test_captions_move_with_cuts_and_come_back(resources: WebContext) -> None:
+async def test_captions_move_with_cuts_and_come_back() -> None:
     video = await film()
-    await save_captions(video, resources, *CUES)
+    await save_captions(video, *CUES)
     await cut_video(video, KEEP)
     cut = [(4.0, 16.0, "Over join"), (30.0, 35.0, "the harbour")]
     assert await shown_cues(video) == cut
@@ -88,7 +83,7 @@ async def test_captions_move_with_cuts_and_come_back(resources: WebContext) -> N
     assert (await find_said(["harbour"], [video.id]))[video.id].seconds == 30
     # An editor corrects the captions of the cut film, with words after its end.
     corrected = [cut[0], (31.0, 36.0, "our harbour"), (50.0, 55.0, "beyond")]
-    await save_captions(video, resources, *corrected)
+    await save_captions(video, *corrected)
     video = await cut_video(video, [[0.0, 10.0], [60.0, 100.0]])
     assert await shown_cues(video) == [(5.0, 8.0, "a secret name"), (21.0, 26.0, "our harbour")]
     await cut_video(video, None)
@@ -96,39 +91,11 @@ async def test_captions_move_with_cuts_and_come_back(resources: WebContext) -> N
     assert (await Caption.get(video_id=video.id)).whole_text is None
 
 
-async def test_viewers_get_no_segments_of_captions_from_before_a_cut(
-    client: Client, resources: WebContext
-) -> None:
-    video = await film()
-    await save_captions(video, resources, *CUES)
-    before = (await Caption.get(video_id=video.id)).version
-    await captions.store(video.id, tools_for(resources))
-    video = await cut_video(video, KEEP)
-    track = await Caption.get(video_id=video.id)
-    old, new = (
-        f"/hls/{video.id}/captions/{track.id}-{number}" for number in (before, track.version)
-    )
-    assert (await client.get(f"{old}/playlist.m3u8")).status_code == 404
-    await captions.store(video.id, tools_for(resources))
-    playlist = await (await client.get(f"{new}/playlist.m3u8")).get_data(as_text=True)
-    assert playlist.count("#EXT-X-DISCONTINUITY") == 1
-    files = {
-        key.rpartition("/")[2]: await resources.storage.get(key)
-        for key in await stored(resources.storage, video.id)
-        if key.endswith(".vtt")
-    }
-    assert sorted(files) == ["00000.vtt", "00001.vtt"]
-    # Segments have the times of the whole film, as those of video and sound.
-    assert b"00:00:14.000 --> 00:00:20.000\nOver join" in files["00000.vtt"]
-    assert b"00:00:50.000 --> 00:00:56.000\nOver join" in files["00001.vtt"]
-    assert not any(b"secret" in text for text in files.values())
-
-
 async def test_no_playlist_names_captions_that_are_not_stored(
     client: Client, resources: WebContext
 ) -> None:
     video = await film()
-    await save_captions(video, resources, *CUES)
+    await save_captions(video, *CUES)
     former = await video.current_version()
     await captions.store(video.id, tools_for(resources))
     address = f"/hls/{video.id}/{video.published_attempt}/master.m3u8"
@@ -145,8 +112,8 @@ async def test_no_playlist_names_captions_that_are_not_stored(
     video = await cut_video(video, None)
     assert await named() == []
     await captions.store(video.id, tools_for(resources))
-    await replace_file(video, resources)
-    await go_to(former, resources)
+    await replace_file(video)
+    await go_to(former)
     assert await named() == []
     await captions.store(video.id, tools_for(resources))
     [present] = await named()
@@ -154,9 +121,7 @@ async def test_no_playlist_names_captions_that_are_not_stored(
     assert (await client.get(f"/hls/{video.id}/{present}")).status_code == 200
 
 
-async def test_captions_after_the_end_are_for_editors_alone(
-    client: Client, resources: WebContext
-) -> None:
+async def test_captions_after_the_end_are_for_editors_alone(client: Client) -> None:
     video = await film()
     late = (
         "WEBVTT\n\n00:01:35.000 --> 00:01:45.000\nLast.\n\n00:01:40.000 --> 00:01:42.000\nSecret.\n"
@@ -177,7 +142,7 @@ async def test_captions_after_the_end_are_for_editors_alone(
     assert await (await client.get(address)).get_data(as_text=True) == late
 
 
-async def test_a_transcription_begins_anew_with_the_cut_film(resources: WebContext) -> None:
+async def test_a_transcription_begins_anew_with_the_cut_film() -> None:
     video = await film()
     async with transaction():
         job_id = await TRANSCRIPTION.enqueue(video_id=video.id)
@@ -198,7 +163,7 @@ async def save_chapters(client: Client, video: Video, chapters: list[tuple[str, 
     await answered(await client.put(f"/api/videos/{video.id}/chapters", json=body))
 
 
-async def test_chapters_move_with_cuts_and_come_back(client: Client, resources: WebContext) -> None:
+async def test_chapters_move_with_cuts_and_come_back(client: Client) -> None:
     video = await film()
     await save_chapters(client, video, CHAPTERS)
     await cut_video(video, KEEP)
@@ -231,9 +196,7 @@ async def described(client: Client, video: Video) -> list[tuple[str, float]]:
     return [(words, float(at_s)) for at_s, words in links]
 
 
-async def test_times_of_a_description_move_with_cuts_and_the_text_stays(
-    client: Client, resources: WebContext
-) -> None:
+async def test_times_of_a_description_move_with_cuts_and_the_text_stays(client: Client) -> None:
     video = await film(description=DESCRIPTION)
     whole = [("0:00", 0), ("0:12", 12), ("0:25", 25), ("0:55", 55)]
     assert await described(client, video) == whole
@@ -252,9 +215,7 @@ async def test_times_of_a_description_move_with_cuts_and_the_text_stays(
     assert await described(client, video) == whole
 
 
-async def test_times_that_are_written_for_a_cut_film_are_its_own(
-    client: Client, resources: WebContext
-) -> None:
+async def test_times_that_are_written_for_a_cut_film_are_its_own(client: Client) -> None:
     video = await film(description=DESCRIPTION)
     await cut_video(video, KEEP)
     # A correction leaves the times that were there.
@@ -268,45 +229,42 @@ async def test_times_that_are_written_for_a_cut_film_are_its_own(
     assert (await chapters_of(client, video))[-1] == ("E", 70)
 
 
-async def test_another_file_begins_with_the_times_that_viewers_got(
-    client: Client, resources: WebContext
-) -> None:
+async def test_another_file_begins_with_the_times_that_viewers_got(client: Client) -> None:
     video = await film(description=DESCRIPTION)
     video = await cut_video(video, KEEP)
     former = await video.current_version()
-    await replace_file(video, resources)
+    await replace_file(video)
     assert await described(client, video) == [("0:02", 2), ("0:15", 15)]
-    await go_to(former, resources)
+    await go_to(former)
     video = await cut_video(video, None)
     assert len(await described(client, video)) == 4
 
 
-async def replace_file(video: Video, resources: WebContext, **columns: Any) -> Version:
+async def replace_file(video: Video, **columns: Any) -> Version:
     """Make a version of another file, which is not cut, the current one."""
     upload = await make_upload_row()
     version = await video.current_version()
     version.update_from_dict({"id": uuid4(), "storage_key": upload.key, "keep": None})
     version.update_from_dict({"base_id": None, "transcode_job_id": -3_000_000, **columns})
     await version.save(force_create=True)
-    await go_to(version, resources)
+    await go_to(version)
     return version
 
 
-async def go_to(version: Version, resources: WebContext) -> Video:
+async def go_to(version: Version) -> Video:
     """Make a version the current one of its video."""
-    async with transaction():
-        await make_current(version, VERSION_HOOKS)
+    await make_live(version)
     return await Video.get(id=version.video_id)
 
 
 async def test_what_begins_after_the_end_of_a_shorter_file_is_for_editors_alone(
-    client: Client, resources: WebContext
+    client: Client,
 ) -> None:
     video = await film()
-    await save_captions(video, resources, *CUES)
+    await save_captions(video, *CUES)
     await save_chapters(client, video, CHAPTERS)
     former = await video.current_version()
-    await replace_file(video, resources, duration_s=60.0)
+    await replace_file(video, duration_s=60.0)
     assert await shown_cues(video) == CUES[:2]
     assert await videos_that_say(["harbour"], among=SQL("true")) == []
     assert await chapters_of(client, video) == CHAPTERS[:3]
@@ -315,36 +273,34 @@ async def test_what_begins_after_the_end_of_a_shorter_file_is_for_editors_alone(
     words = words_of(await page(client, f"/videos/{video.id}/replacement"))
     assert "viewers don\u2019t get them: English" in words
     assert "Chapters: 3. 1 more begins after the end" in words
-    await go_to(former, resources)
+    await go_to(former)
     assert await shown_cues(video) == CUES
     assert await chapters_of(client, video) == CHAPTERS
 
 
-async def test_machine_captions_are_written_anew_for_another_file(resources: WebContext) -> None:
+async def test_machine_captions_are_written_anew_for_another_file() -> None:
     video = await film()
-    await save_captions(video, resources, *CUES)
+    await save_captions(video, *CUES)
     await captions.add(
-        video.id,
-        "pt-BR",
-        CaptionChange(content=CaptionText.of([]), source=CaptionSource.MACHINE),
+        video.id, "pt-BR", CaptionChange(content=CaptionText.of([]), source=CaptionSource.MACHINE)
     )
     former = await video.current_version()
-    await replace_file(video, resources)
+    await replace_file(video)
     assert [track.language for track in await captions.list_captions(video.id)] == ["en"]
     request = await Transcription.get(video_id=video.id)
     assert (request.language, request.text, request.error_code) == ("pt-BR", "", None)
-    await go_to(former, resources)
+    await go_to(former)
     assert len(await captions.list_captions(video.id)) == 2
 
 
-async def test_file_that_makes_a_failed_video_ready_is_announced(resources: WebContext) -> None:
+async def test_file_that_makes_a_failed_video_ready_is_announced() -> None:
     video = await film(status=VideoStatus.FAILED, published_attempt=None)
-    await replace_file(video, resources, status=VideoStatus.READY, published_attempt=2)
+    await replace_file(video, status=VideoStatus.READY, published_attempt=2)
     events = Event.filter(video_id=video.id, number__isnull=False).order_by("number")
     types = await events.values_list("type", flat=True)
     assert types[-2:] == ["video.replaced", "video.ready"]
     video = await Video.get(id=video.id)
-    await replace_file(video, resources, transcode_job_id=-3_000_001)
+    await replace_file(video, transcode_job_id=-3_000_001)
     assert await events.filter(type="video.ready").count() == 1
 
 
@@ -360,7 +316,7 @@ async def watch(video: Video, start_s: float, end_s: float, viewer: bytes) -> No
     await fold_inbox()
 
 
-async def test_retention_follows_the_cuts(client: Client, resources: WebContext) -> None:
+async def test_retention_follows_the_cuts(client: Client) -> None:
     video = await film()
     await watch(video, 0, 60, b"one")
     await cut_video(video, KEEP)
@@ -377,7 +333,7 @@ async def test_retention_follows_the_cuts(client: Client, resources: WebContext)
     assert statistics["retention"] == [0.5] * 50 + [1.0] * 10 + [0.5] * 20 + [0.0] * 20
 
 
-async def test_a_poster_that_shows_a_removed_frame_is_hidden(resources: WebContext) -> None:
+async def test_a_poster_that_shows_a_removed_frame_is_hidden() -> None:
     video = await film()
     chosen_path = posters.requested_path(1)
     await Publication.filter(id=video.id).update(
@@ -400,41 +356,37 @@ async def test_a_poster_that_shows_a_removed_frame_is_hidden(resources: WebConte
     assert poster_key(video) == chosen
 
 
-async def test_another_file_shows_nothing_that_was_cut_before(
-    client: Client, resources: WebContext
-) -> None:
+async def test_another_file_shows_nothing_that_was_cut_before(client: Client) -> None:
     video = await film(poster_version=1, poster_path=posters.requested_path(1), poster_time_s=30.0)
-    await save_captions(video, resources, *CUES)
+    await save_captions(video, *CUES)
     await save_chapters(client, video, CHAPTERS)
     video = await cut_video(video, KEEP)
     cues = await shown_cues(video)
     chapters = await chapters_of(client, video)
     former = await video.current_version()
-    other = await replace_file(video, resources)
+    other = await replace_file(video)
     for version in (other, former, other):
-        present = await go_to(version, resources)
+        present = await go_to(version)
         assert await shown_cues(present) == cues
         assert await chapters_of(client, present) == chapters
         assert poster_key(present).endswith(f"/{present.published_attempt}/poster.jpg")
 
 
-async def test_captions_and_chapters_come_back_with_the_former_file(
-    client: Client, resources: WebContext
-) -> None:
+async def test_captions_and_chapters_come_back_with_the_former_file(client: Client) -> None:
     video = await film()
-    await save_captions(video, resources, *CUES)
+    await save_captions(video, *CUES)
     await save_chapters(client, video, CHAPTERS)
     video = await cut_video(video, KEEP)
     former = await video.current_version()
     track = await Caption.get(video_id=video.id)
-    other = await replace_file(video, resources)
+    other = await replace_file(video)
     # An editor changes both for the new file, and adds a language.
     edited = [(1.0, 2.0, "a new voice")]
-    await save_captions(video, resources, *edited)
+    await save_captions(video, *edited)
     await captions.add(video.id, "de", CaptionChange(content=CaptionText.of([])))
     await save_chapters(client, video, [("Take two", 0)])
 
-    video = await go_to(former, resources)
+    video = await go_to(former)
     back = await Caption.get(video_id=video.id)
     assert (back.id, back.written_version) == (track.id, None)
     # Folders never change, so the name of the new folder was never used.
@@ -444,10 +396,10 @@ async def test_captions_and_chapters_come_back_with_the_former_file(
     assert await chapters_of(client, video) == CHAPTERS
     assert await videos_that_say(["secret"], among=SQL("true")) == [video.id]
 
-    video = await go_to(other, resources)
+    video = await go_to(other)
     assert await shown_cues(video) == edited
     assert await chapters_of(client, video) == [("Take two", 0)]
     assert await Caption.filter(video_id=video.id).count() == 2
-    video = await go_to(await Version.get(id=video.id), resources)
+    video = await go_to(await Version.get(id=video.id))
     assert await shown_cues(video) == CUES
     assert await chapters_of(client, video) == CHAPTERS

@@ -1,7 +1,6 @@
 """A deleted video is gone at once; people can undo it for a moment; later nothing of it is left."""
 
 import asyncio
-from pathlib import Path
 from uuid import UUID
 
 import psycopg
@@ -12,10 +11,8 @@ from page_rows import READY, make_row
 from page_texts import page
 from passes import tools_for
 from playable_videos import make_ready
-from running_portal import LivePortal, call, create, process, until
 from stored_objects import stored, unreachable
 
-from portal.config import Config
 from portal.database.models import Deletion, Tombstone, Upload, Video
 from portal.errors import StorageUnavailable, VideoNotFound
 from portal.features.deletion.service import UNDO_S, delete_video, finish_deletions, undo_deletion
@@ -23,6 +20,8 @@ from portal.films import removal
 from portal.films.removal import Unsettled
 from portal.http.composition import WebContext
 from portal.storage.bucket import open_storage
+
+pytestmark = [pytest.mark.shared_app, pytest.mark.usefixtures("app")]
 
 LATER = "UPDATE publications SET deleted_at = deleted_at - make_interval(secs => {})"
 
@@ -140,10 +139,7 @@ async def test_of_undoing_and_removing_at_once_one_wins(
         # Just in time, or just too late.
         await pass_time(resources, UNDO_S - 0.01 * number)
         undone, *_ = await asyncio.gather(
-            undo_deletion(video.id),
-            finish_deletions(),
-            finish_deletions(),
-            return_exceptions=True,
+            undo_deletion(video.id), finish_deletions(), finish_deletions(), return_exceptions=True
         )
         await pass_time(resources)
         await finish_deletions()
@@ -208,32 +204,7 @@ async def test_removal_looks_again_after_someone_may_have_written(
     assert await Deletion.exists(video_id=video.id)
 
 
-async def test_files_of_a_video_stay_if_a_worker_finds_only_its_version_deleted(
-    resources: WebContext,
-) -> None:
+async def test_files_of_a_video_stay_if_a_worker_finds_only_its_version_deleted() -> None:
     video = await make_row(**READY)
     await removal.remove_again(video.id, video.storage_key)
     assert not await Deletion.exists(video_id=video.id)
-
-
-@pytest.mark.slow
-async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
-    web: LivePortal, config: Config, long_video: Path
-) -> None:
-    video = await create(web.base_url, long_video)
-    unfinished = """
-    SELECT FROM deletions UNION ALL SELECT FROM procrastinate_jobs WHERE status IN ('todo', 'doing')
-    """
-    async with open_storage(config) as storage, process("worker", web.environ):
-
-        async def has_segments() -> bool:
-            return any(key.endswith(".m4s") for key in await stored(storage, video["id"]))
-
-        async def is_idle() -> bool:
-            return not await rows(config.database_url, unfinished)
-
-        await until(has_segments, timeout_s=30)
-        url = f"{web.base_url}/api/videos/{video['id']}"
-        assert await call("DELETE", url, status=202) == {"id": video["id"]}
-        await until(is_idle, timeout_s=30)
-        assert await stored(storage, video["id"], video["storageKey"]) == []

@@ -36,10 +36,10 @@ async def names(sender: Sender, path: str) -> list[str]:
 
 @pytest.mark.parametrize("setting", OFFERED)
 async def test_setting_decides_which_files_viewers_may_save(
-    app: Quart, resources: WebContext, cast: Cast, setting: str
+    app: Quart, cast: Cast, setting: str
 ) -> None:
     configure(app, downloads=setting)
-    video = await make_ready(resources, cast.editor, "for members")
+    video = await cast.make_ready("for members")
     offered = {"viewer": OFFERED[setting], "another editor": OFFERED[setting]}
     offered |= dict.fromkeys(("its editor", "admin", "owner"), OFFERED["all"])
     for name, expected in offered.items():
@@ -68,7 +68,7 @@ async def test_playback_token_grants_what_viewers_may_save(
 ) -> None:
     """A link's token, and the token in the addresses that the API lists."""
     configure(app, downloads="all")
-    video = await make_ready(resources, cast.editor)
+    video = await cast.make_ready()
     sender = cast.senders["its editor"][0]
     listed = await answered(await sender.get(f"/api/videos/{video.id}/downloads"))
     urls = {record["name"]: record["url"] for record in listed["downloads"]}
@@ -82,11 +82,9 @@ async def test_playback_token_grants_what_viewers_may_save(
     assert [(await player.get(path)).status_code for path in paths] == [403, 403]
 
 
-async def test_viewers_of_a_cut_video_get_no_original(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
+async def test_viewers_of_a_cut_video_get_no_original(app: Quart, cast: Cast) -> None:
     configure(app, downloads="all")
-    video = await make_ready(resources, cast.editor, "for members")
+    video = await cast.make_ready("for members")
     await cut_video(video, [[0.0, 5.0]])
     path = f"/api/videos/{video.id}/downloads"
     assert "original" not in await names(cast.senders["viewer"][0], path)

@@ -57,24 +57,22 @@ async def test_portal_without_accounts_warns_that_private_videos_are_visible(
     assert "Private: only you and admins (needs accounts)" in upload
 
 
-async def test_form_without_scripts_saves_and_redirects_back(app: Quart, edith: Account) -> None:
+async def test_form_without_scripts_saves_and_redirects_back(
+    editor: Sender, edith: Account
+) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, edith)
     fields = form(video, "private", signedInOnly="on", embedOrigins=f"{SITE}\r\n\r\n {SITE} ")
-    response = await send_fields(sender, f"/videos/{video.id}/access", **fields)
+    response = await send_fields(editor, f"/videos/{video.id}/access", **fields)
     assert response.status_code == 303
     assert response.headers["Location"] == f"/videos/{video.id}/edit?saved=access#access"
-    text = await page(sender, f"/videos/{video.id}/edit?saved=access")
+    text = await page(editor, f"/videos/{video.id}/edit?saved=access")
     assert words_of(text).count("Saved.") == 1
     assert await recorded(video) == (Visibility.PRIVATE, True, [SITE])
 
 
-async def test_panel_saves_and_updates_the_head_of_the_page(
-    app: Quart, olga: Account, edith: Account
-) -> None:
+async def test_panel_saves_and_updates_the_head_of_the_page(edith: Account, owner: Sender) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, olga)
-    text = await send(sender, f"/videos/{video.id}/{PANEL}", form(video, "private"), 200)
+    text = await send(owner, f"/videos/{video.id}/{PANEL}", form(video, "private"), 200)
     assert "Visible to: the person who published it, admins and owners" in words_of(text)
     assert re.search(r'<section id="access"[^>]*\bdata-saved\b', text)
     assert re.search(r'id="workshop-head"[^>]*hx-swap-oob="outerHTML".*>Private<', text, re.S)
@@ -82,14 +80,13 @@ async def test_panel_saves_and_updates_the_head_of_the_page(
 
 @pytest.mark.parametrize(("route", "choice"), [(PANEL, "mine"), ("access", "theirs")])
 async def test_conflicting_changes_are_shown_for_a_choice(
-    app: Quart, olga: Account, edith: Account, route: str, choice: str
+    app: Quart, olga: Account, editor: Sender, edith: Account, route: str, choice: str
 ) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, edith)
     path = f"/videos/{video.id}/{route}"
     other_form = form(video, "private", signedInOnly="on", embedOrigins=SITE)
     await send(await signed_in(app, olga), f"/videos/{video.id}/{PANEL}", other_form, 200)
-    text = await send(sender, path, form(video, "unlisted", embedOrigins=MINE), 409)
+    text = await send(editor, path, form(video, "unlisted", embedOrigins=MINE), 409)
     assert await recorded(video) == (Visibility.PRIVATE, True, [SITE])
     words = words_of(text)
     assert "You and someone else both changed the visibility" in words
@@ -101,7 +98,7 @@ async def test_conflicting_changes_are_shown_for_a_choice(
     for name, value in now.items():
         if name.startswith("base."):
             assert re.search(rf'name="{re.escape(name)}"\s+value="{value}"', text), name
-    await send_fields(sender, path, **now, **{"choice.visibility": choice})
+    await send_fields(editor, path, **now, **{"choice.visibility": choice})
     expected = (Visibility.UNLISTED, False) if choice == "mine" else (Visibility.PRIVATE, True)
     assert await recorded(video) == (*expected, [SITE, MINE])
 
@@ -120,12 +117,11 @@ async def test_conflicting_changes_are_shown_for_a_choice(
     ids=["visibility", "site"],
 )
 async def test_fault_is_shown_at_its_field_and_nothing_is_saved(
-    app: Quart, edith: Account, route: str, fields: str, field: str, fault: str
+    editor: Sender, edith: Account, route: str, fields: str, field: str, fault: str
 ) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, edith)
     sent = {**form(video, ""), **dict(parse_qsl(fields))}
-    text = await send(sender, f"/videos/{video.id}/{route}", sent, 422)
+    text = await send(editor, f"/videos/{video.id}/{route}", sent, 422)
     assert fault_in(text, field).startswith(fault)
     assert [fault_in(text, name) for name in {"visibility", "embed-origins"} - {field}] == [""]
     assert await recorded(video) == (Visibility.PUBLIC, False, [])
@@ -134,9 +130,8 @@ async def test_fault_is_shown_at_its_field_and_nothing_is_saved(
 
 
 async def test_page_describes_a_video_to_other_sites_only_if_they_may_see_it(
-    app: Quart, edith: Account
+    editor: Sender, edith: Account
 ) -> None:
-    sender = await signed_in(app, edith)
     signs = {'rel="canonical"', "og:title", "og:video", "json+oembed", "twitter:"}
     for values, is_private, is_indexed in (
         ({}, False, True),
@@ -144,11 +139,11 @@ async def test_page_describes_a_video_to_other_sites_only_if_they_may_see_it(
         (PRIVATE, True, False),
     ):
         video = await ready_video(edith, **values)
-        text = await page(sender, f"/videos/{video.id}")
+        text = await page(editor, f"/videos/{video.id}")
         head = text[: text.index("</head>")]
         assert {sign for sign in signs if sign in head} == (set() if is_private else signs)
         assert ('<meta name="robots" content="noindex">' in head) is not is_indexed
-        for part in (text, await page(sender, f"/videos/{video.id}/share")):
+        for part in (text, await page(editor, f"/videos/{video.id}/share")):
             share = part.partition('id="share"')[2].partition("</details>")[0]
             assert 'id="page-address"' in share
             assert ('id="stream-address"' in share) is not is_private

@@ -1,11 +1,10 @@
 """Editors change what is said of a video, and never overwrite each other without knowing."""
 
-import asyncio
 import re
 from typing import Any
 
 import pytest
-from api_client import Client, answered, problem, published
+from api_client import Client
 from page_rows import READY, make_row
 from page_texts import page, shown
 from quart import Response
@@ -15,25 +14,8 @@ from portal.database.models import Video
 
 pytestmark = pytest.mark.shared_app
 
-BODY = {"title": "New", "description": "Words", "categoryIds": [2, 5], "tags": "a, b"}
-KEPT = {"passthrough": ""}
-
-
-async def read(client: Client, record: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """A video's metadata, and the ETag that came with it."""
-    response = await client.get(f"/api/videos/{record['id']}/metadata")
-    return await answered(response), response.headers["ETag"]
-
-
-async def patch(
-    client: Client, record: dict[str, Any], body: dict[str, Any], etag: str
-) -> Response:
-    path = f"/api/videos/{record['id']}"
-    return await client.patch(path, json=body, headers={"If-Match": etag})
-
 
 def fields_of(video: Video) -> dict[str, Any]:
-    """Return the fields of a video's form."""
     texts = {"title": video.title, "description": video.description, "tags": video.tags}
     return {**texts, "categoryIds": [str(number) for number in video.category_ids]}
 
@@ -47,43 +29,6 @@ async def send_form(client: Client, path: str, base: Video | None, **fields: Any
         for name, value in form.items()
     }
     return await send_fields(client, path, **lines)
-
-
-async def test_patch_changes_metadata_and_nothing_else_of_the_record(client: Client) -> None:
-    record = await published(client)
-    before = await (await client.get(f"/api/videos/{record['id']}")).get_json()
-    body, etag = await read(client, record)
-    assert body == {name: record[name] for name in BODY} | KEPT
-    path = f"/api/videos/{record['id']}/metadata"
-    assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 304
-    response = await patch(client, record, BODY, etag)
-    assert await answered(response) == BODY | KEPT | {"visibility": "public"}
-    assert response.headers["ETag"] != etag
-    # A repetition is no conflict, because the first response may have been lost.
-    again = await patch(client, record, BODY, etag)
-    assert (again.status_code, again.headers["ETag"]) == (200, response.headers["ETag"])
-    assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 200
-    after = await (await client.get(f"/api/videos/{record['id']}")).get_json()
-    assert after["updatedAt"] > before["updatedAt"]
-    assert after == {**before, **BODY, "updatedAt": after["updatedAt"]}
-
-
-async def test_patch_over_another_version_changes_nothing_unless_the_editor_insists(
-    client: Client,
-) -> None:
-    record = await published(client)
-    _, etag = await read(client, record)
-    bodies = [{**BODY, "title": f"Editor {number}"} for number in range(8)]
-    answers = await asyncio.gather(*(patch(client, record, body, etag) for body in bodies))
-    assert sorted(answer.status_code for answer in answers) == [200] + [412] * 7
-    results = zip(bodies, answers, strict=True)
-    [winner] = [body for body, answer in results if answer.status_code == 200]
-    for outdated in (etag, '"99"', 'W/"1"', "nonsense"):
-        await problem(await patch(client, record, BODY, outdated), 412, "metadata_changed")
-    metadata, newest = await read(client, record)
-    assert metadata == winner | KEPT
-    assert (await patch(client, record, BODY, newest)).status_code == 200
-    assert (await patch(client, record, winner, "*")).status_code == 200
 
 
 async def test_form_saves_and_leads_back_without_scripts(client: Client) -> None:

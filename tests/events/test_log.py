@@ -29,7 +29,7 @@ from portal.transcoding.planning.chapters import Chapter
 from portal.videos import chapters, metadata, publishing
 from portal.videos.visibility import VideoAccess, save_access
 
-pytestmark = pytest.mark.shared_app
+pytestmark = [pytest.mark.shared_app, pytest.mark.usefixtures("app")]
 Change = Callable[[], Awaitable[object]]
 
 
@@ -75,14 +75,8 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
         (partial(edit, tags="new", visibility=Visibility.UNLISTED), ["updated", "updated"]),
         (partial(save_access, video.id, access, versions=None), ["updated"]),
         (partial(captions.put, video.id, "en", text), ["captions_changed"]),
-        (
-            partial(captions.remove, video.id, "en", versions=None),
-            ["captions_changed"],
-        ),
-        (
-            partial(chapters.save_chapters, video.id, [chapter], versions=None),
-            ["chapters_changed"],
-        ),
+        (partial(captions.remove, video.id, "en", versions=None), ["captions_changed"]),
+        (partial(chapters.save_chapters, video.id, [chapter], versions=None), ["chapters_changed"]),
         (replace_poster, ["updated"]),
         (add_rendition, ["rendition_added", "completed"]),
         (fail, ["failed"]),
@@ -111,9 +105,7 @@ async def test_every_kind_of_change_has_an_event_with_the_record_after_it(
     assert not any("title" in (event.data or {}) for event in await public_events(video.id))
 
 
-async def test_events_have_the_record_of_the_commit_and_no_event_survives_a_rollback(
-    resources: WebContext,
-) -> None:
+async def test_events_have_the_record_of_the_commit_and_no_event_survives_a_rollback() -> None:
     video = await make_row()
 
     async def change_and_fail() -> None:
@@ -136,7 +128,7 @@ async def test_events_have_the_record_of_the_commit_and_no_event_survives_a_roll
         await record_outcome(EventType.FAILED, video.id)
 
 
-async def test_numbers_become_visible_in_ascending_order(resources: WebContext) -> None:
+async def test_numbers_become_visible_in_ascending_order() -> None:
     """A transaction that is slow before its commit delays no other, and has a later number."""
     slow_video = await make_row(1)
     quick_video = await make_row(2)

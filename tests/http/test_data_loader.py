@@ -1,32 +1,28 @@
 """Readings that are done together are never older than the question."""
 
 import asyncio
-from uuid import UUID
+from collections.abc import Sequence
 
-import psycopg
-from api_client import Client, published, rows
-from running_portal import until
-
-from portal.config import Config
 from portal.http.composition import DataLoader
-from portal.videos.reading import fetch_records
 
 
-async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
-    client: Client, config: Config
-) -> None:
-    """This includes reads that are requested while a query is running."""
-    loader = DataLoader(fetch_records)
-    video_id = UUID((await published(client))["id"])
-    async with await psycopg.AsyncConnection.connect(config.database_url) as writer:
-        await writer.execute("LOCK TABLE publications IN ACCESS EXCLUSIVE MODE")
-        early = asyncio.create_task(loader.load(video_id))
-        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
-        await until(lambda: rows(config.database_url, waiting), timeout_s=10)
-        await writer.execute("UPDATE publications SET title = 'Renamed' WHERE id = %s", [video_id])
-        await writer.commit()
-        late = await loader.load(video_id)
+async def test_read_that_is_requested_during_a_query_belongs_to_the_next_query() -> None:
+    is_running = asyncio.Event()
+    may_end = asyncio.Event()
+    queries: list[Sequence[str]] = []
 
-    assert late is not None
-    assert late["title"] == "Renamed"
-    assert await early is not None
+    async def fetch(names: Sequence[str]) -> dict[str, int]:
+        queries.append(names)
+        number = len(queries)
+        is_running.set()
+        await may_end.wait()
+        return dict.fromkeys(names, number)
+
+    loader = DataLoader(fetch)
+    early = asyncio.create_task(loader.load("a"))
+    await is_running.wait()
+    late = [asyncio.create_task(loader.load(name)) for name in ("a", "b", "a")]
+    may_end.set()
+    assert await early == 1
+    assert await asyncio.gather(*late) == [2, 2, 2]
+    assert [sorted(set(names)) for names in queries] == [["a"], ["a", "b"]]

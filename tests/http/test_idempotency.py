@@ -1,9 +1,5 @@
 """A request that is repeated with its Idempotency-Key is done once and answered as before."""
 
-import asyncio
-from typing import Any
-
-import aiohttp
 import psycopg
 import pytest
 from aged_videos import tidy
@@ -23,7 +19,6 @@ from api_client import (
 )
 from page_rows import change_video, make_row
 from quart import Quart, Response
-from running_portal import LivePortal, run_portal
 from signed_in import WAITING, Sender, make_account, program, token_of
 
 from portal.database.account_models import Account
@@ -160,23 +155,6 @@ async def test_key_of_a_killed_process_is_taken_over_and_an_old_one_forgotten(
     await run_sql(url, aged.format("24 h 1 s"))
     await tidy(resources)
     assert await rows(url, "SELECT FROM idempotency_keys") == []
-
-
-async def test_web_processes_share_the_keys(web: LivePortal) -> None:
-    async def ask(portal: LivePortal, key: int) -> tuple[int, Any]:
-        address = f"{portal.base_url}{PRESIGN}"
-        headers = {"Idempotency-Key": str(key)}
-        async with session.post(address, json=FILE, headers=headers) as response:
-            return response.status, await response.json()
-
-    async with aiohttp.ClientSession() as session:
-        async with run_portal(web.environ, worker=False) as other:
-            for key in range(5):
-                outcomes = await asyncio.gather(*(ask(value, key) for value in (web, other) * 3))
-                assert {status for status, _ in outcomes} <= {200, 409}
-                assert len({body["key"] for status, body in outcomes if status == 200}) == 1
-            first = await ask(other, key)
-        assert await ask(web, key) == first
 
 
 async def test_calls_of_viewers_keep_no_answers(client: Client, resources: WebContext) -> None:

@@ -6,16 +6,18 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from api_client import Client, app_client, problem
+from api_client import Client, problem
 from page_rows import READY, make_row
 from quart import Quart, request
 from werkzeug.datastructures import Headers
 
 from portal.config import Config
 from portal.errors import CrossSiteRequest
+from portal.http.composition import WebContext
 from portal.http.server.headers import OPEN_TO_ALL, security_headers
 from portal.http.server.origins import require_same_origin
 
+ALLOWED_ORIGIN = "https://app.example.org"
 STORAGE = "https://files.example"
 OWN_ORIGIN = "http://localhost"
 # Origin headers of browsers, and whether such a request may change anything.
@@ -38,6 +40,18 @@ SENDERS = {
 }
 
 
+def add_failure(app: Quart) -> None:
+    """Let requests with the parameter `fail` fail."""
+
+    @app.before_request
+    async def fail() -> None:
+        if "fail" in request.args:
+            raise RuntimeError("on purpose")
+
+
+pytestmark = pytest.mark.shared_app(prepare=add_failure, api_allowed_origins=(ALLOWED_ORIGIN,))
+
+
 def policy_of(headers: Mapping[str, str]) -> dict[str, list[str]]:
     directives = (part.split() for part in headers["Content-Security-Policy"].split(";"))
     return {name: sources for name, *sources in directives}
@@ -55,9 +69,7 @@ def test_nothing_inline_and_nothing_of_other_sites_runs(config: Config) -> None:
         assert {STORAGE, "https://cdn.example"} <= set(directives[name])
 
 
-async def test_pages_with_a_player_take_inline_styles_but_no_inline_scripts(
-    client: Client,
-) -> None:
+async def test_pages_with_a_player_take_inline_styles_but_no_inline_scripts(client: Client) -> None:
     video = await make_row(**READY)
     for path in (f"/videos/{video.id}", f"/videos/{video.id}/edit", f"/embed/{video.id}"):
         directives = policy_of((await client.get(path)).headers)
@@ -107,14 +119,10 @@ async def test_reading_is_open_sets_no_cookies_and_is_closed_to_other_sites(
 
 
 async def test_every_kind_of_answer_carries_every_header_once(
-    app: Quart, client: Client, config: Config
+    client: Client, resources: WebContext
 ) -> None:
-    @app.before_request
-    async def fail() -> None:
-        if "fail" in request.args:
-            raise RuntimeError("on purpose")
-
     video = await make_row(**READY)
+    config = resources.config
     expected = security_headers(config, config.s3_public_endpoint_url)
     record = f"/api/videos/{video.id}"
     etag = (await client.get(record)).headers["ETag"]
@@ -153,25 +161,24 @@ async def test_pages_of_refused_requests_name_the_request_they_answer(client: Cl
             assert f"<code>{response.headers['X-Request-ID']}</code>" in page
 
 
-async def test_page_of_an_allowed_origin_uses_the_api_without_a_session(config: Config) -> None:
-    own = "https://app.example.org"
+async def test_page_of_an_allowed_origin_uses_the_api_without_a_session(client: Client) -> None:
     presign = "/api/videos/presign"
-    from_page = {"Origin": own, "Sec-Fetch-Site": "cross-site"}
+    from_page = {"Origin": ALLOWED_ORIGIN, "Sec-Fetch-Site": "cross-site"}
     body = {"fileName": "a.mp4", "contentType": "video/mp4"}
-    async with app_client(config, api_allowed_origins=(own,)) as client:
-        question = {**from_page, "Access-Control-Request-Method": "POST"}
-        allowed = await client.options(presign, headers=question)
-        assert allowed.status_code == 204
-        assert "Authorization" in allowed.headers["Access-Control-Allow-Headers"]
-        answer = await client.post(presign, json=body, headers=from_page)
-        assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, own)
-        assert "Origin" in answer.headers["Vary"]
-        assert "Access-Control-Allow-Credentials" not in answer.headers
-        for refused in (
-            {**from_page, "Origin": "https://app.example.org.evil.example"},
-            {**from_page, "Cookie": "portal_session=a"},
-        ):
-            response = await client.post(presign, json=body, headers=refused)
-            await problem(response, 403, "cross_site_request")
-        page = await client.get("/", headers=from_page)
-        assert "Access-Control-Allow-Origin" not in page.headers
+    question = {**from_page, "Access-Control-Request-Method": "POST"}
+    allowed = await client.options(presign, headers=question)
+    assert allowed.status_code == 204
+    assert "Authorization" in allowed.headers["Access-Control-Allow-Headers"]
+    answer = await client.post(presign, json=body, headers=from_page)
+    assert answer.status_code == 200
+    assert answer.headers["Access-Control-Allow-Origin"] == ALLOWED_ORIGIN
+    assert "Origin" in answer.headers["Vary"]
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+    for refused in (
+        {**from_page, "Origin": f"{ALLOWED_ORIGIN}.evil.example"},
+        {**from_page, "Cookie": "portal_session=a"},
+    ):
+        response = await client.post(presign, json=body, headers=refused)
+        await problem(response, 403, "cross_site_request")
+    page = await client.get("/", headers=from_page)
+    assert "Access-Control-Allow-Origin" not in page.headers

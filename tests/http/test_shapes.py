@@ -56,6 +56,11 @@ def test_file_name_is_one_with_an_extension(words: str | None, names: list[str])
         assert messages == ({} if words is None else {"/fileName": words}), name
 
 
+def test_content_type_is_that_of_mp4_or_quicktime() -> None:
+    body = {"fileName": "a/b.mp4", "contentType": "video/webm"}
+    assert refusals(PresignRequest, body).keys() == {"/fileName", "/contentType"}
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -25,8 +25,7 @@ def _path(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("accepted", "encoding"),
-    [("gzip, deflate, br", "br"), ("br;q=0, gzip", "gzip"), ("", None)],
+    ("accepted", "encoding"), [("gzip, deflate, br", "br"), ("br;q=0, gzip", "gzip"), ("", None)]
 )
 async def test_browser_gets_the_best_encoding_it_takes(
     client: Client, accepted: str, encoding: str | None

@@ -29,12 +29,9 @@ from portal.database.models import Upload, Video
 from portal.database.work_models import Import
 from portal.features.imports import fetching
 from portal.features.imports import service as imports
-from portal.features.imports.fetching import Fetch
+from portal.features.imports.fetching import Fetch, GivesWay
 from portal.http.composition import WebContext
-from portal.queue.app import WorkerConnector, queue_app
-from portal.queue.jobs import IMPORT_QUEUE
 from portal.retry import Backoff
-from portal.worker.run import IMPORT_CONCURRENCY, Worker, worker_tasks
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 
@@ -108,7 +105,6 @@ class Origin:
 
 @asynccontextmanager
 async def serving(**values: Any) -> AsyncIterator[Origin]:
-    """Serve a file on this machine."""
     origin = Origin(**values)
     app = web.Application()
     app.router.add_get("/{name:.*}", origin.answer)
@@ -150,7 +146,6 @@ async def begin_fetch(resources: WebContext, video_id: str) -> asyncio.Task[None
 
 
 async def file_of(resources: WebContext, video_id: str) -> bytes:
-    """Return the file of a video from storage."""
     return await resources.storage.get((await Video.get(id=video_id)).storage_key)
 
 
@@ -326,71 +321,32 @@ async def test_failure_does_not_tell_what_a_host_name_resolves_to(
             assert "::1" not in message
 
 
-@asynccontextmanager
-async def import_worker(resources: WebContext, work_dir: Path) -> AsyncIterator[None]:
-    """A worker of the queue of imports, with as many slots as a real one."""
-    queue = queue_app(WorkerConnector(resources.config.database_url))
-    queue.add_tasks_from(worker_tasks(), namespace="portal")
-    worker = Worker(tools=tools_for(resources, work_dir))
-    async with queue.open_async(), asyncio.TaskGroup() as group:
-        work = queue.run_worker_async(
-            queues=[IMPORT_QUEUE],
-            concurrency=IMPORT_CONCURRENCY,
-            fetch_job_polling_interval=0.05,
-            additional_context={"worker": worker},
-            shutdown_graceful_timeout=0,
-            delete_jobs="never",
-            install_signal_handlers=False,
-        )
-        working = group.create_task(work)
-        yield
-        working.cancel()
-
-
-@pytest.fixture
-def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time limits of a slow server that suit a test."""
-    monkeypatch.setattr(fetching, "BEAT_S", 0.05)
-    monkeypatch.setattr(fetching, "GIVE_WAY_AFTER_S", 0.25)
-    monkeypatch.setattr(fetching, "PATIENCE_S", 5.0)
-
-
-@pytest.mark.usefixtures("short_patience")
-async def test_slow_imports_do_not_keep_a_good_one_waiting(
-    client: Client, resources: WebContext, tmp_path: Path
+async def test_slow_import_gives_way_to_one_that_waits_and_ends_without_patience(
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All are of the same owner; the slow ones came first."""
-    url = resources.config.database_url
-    async with (
-        serving(breaks=[1] * 500, resumed=asyncio.Event()) as slow,
-        serving(content=FILM[:MIB]) as good,
-    ):
-        slow_ids = [await begun(client, slow.url) for _ in range(24)]
-        good_id = await begun(client, good.url)
-        async with import_worker(resources, tmp_path):
-            await until_found(url, "SELECT FROM videos", timeout_s=5)
-            assert (await Video.get()).id == UUID(good_id)
-            # An import that is cancelled ends, and so does its job.
-            for video_id in slow_ids[1:]:
-                await answered(await client.delete(f"/api/videos/{video_id}"), 202)
-            failed = "SELECT FROM imports HAVING count(error_code) = 1 AND count(*) = 1"
-            await until_found(url, failed, timeout_s=10)
-            ended = "SELECT FROM procrastinate_jobs WHERE task_name = 'portal:import' HAVING "
-            await until_found(url, f"{ended} bool_and(status = 'succeeded')", timeout_s=5)
-    transcode = await answered(await client.get(f"/api/videos/{slow_ids[0]}/transcode"))
+    """queue/test_scheduling tests which imports wait, and which one begins next."""
+    monkeypatch.setattr(fetching, "BEAT_S", 0.05)
+    monkeypatch.setattr(fetching, "GIVE_WAY_AFTER_S", 0.1)
+    async with serving(breaks=[1] * 2, resumed=asyncio.Event()) as slow:
+        slow_id = await begun(client, slow.url)
+        await begun(client, slow.url)
+        with pytest.raises(GivesWay):
+            await carry_out(resources, slow_id)
+        monkeypatch.setattr(fetching, "PATIENCE_S", 0.3)
+        monkeypatch.setattr(fetching, "GIVE_WAY_AFTER_S", 60.0)
+        await carry_out(resources, slow_id)
+    transcode = await answered(await client.get(f"/api/videos/{slow_id}/transcode"))
     assert transcode["failure"]["code"] == "import_too_slow"
     assert "less than 32 kB a second" in transcode["failure"]["message"]
-    events = (await answered(await client.get("/api/events")))["events"]
-    assert [event["type"] for event in events].count("import.failed") == 1
 
 
 async def test_steady_server_is_not_slow(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file takes longer than the patience, which the bytes that arrive earn back."""
-    monkeypatch.setattr(fetching, "BEAT_S", 0.1)
-    monkeypatch.setattr(fetching, "PATIENCE_S", 2.0)
-    async with serving(chunk_pause_s=0.08) as server:
+    monkeypatch.setattr(fetching, "BEAT_S", 0.05)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 0.5)
+    async with serving(chunk_pause_s=0.02) as server:
         video_id = await begun(client, server.url)
         await carry_out(resources, video_id)
     assert await file_of(resources, video_id) == FILM
@@ -409,7 +365,6 @@ async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> 
     admin = program(app, await token_of(await make_account("olga")))
     edith, emil = [await make_account(name, Role.EDITOR) for name in ("edith", "emil")]
     owner, other = [program(app, await token_of(account)) for account in (edith, emil)]
-    await problem(await app.test_client().post("/api/imports", json={}), 401, "not_signed_in")
     async with serving() as server:
         video_id = await begun(owner, server.url, visibility="private")
         path = f"/api/videos/{video_id}"

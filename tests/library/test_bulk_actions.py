@@ -18,12 +18,6 @@ from portal.database.models import Video, Visibility
 pytestmark = pytest.mark.shared_app
 
 
-@pytest.fixture
-async def ed(app: Quart, edith: Account) -> Sender:
-    """An editor's browser."""
-    return await signed_in(app, edith)
-
-
 async def eds(title: str, number: int = 0, **values: object) -> Video:
     """A video of the editor's."""
     return await add_video(title, number, owner_id=(await Account.get(role="editor")).id, **values)
@@ -43,7 +37,6 @@ async def send(sender: Sender, action: str, *videos: Video, **fields: str) -> st
 
 
 def toast_message(text: str) -> str:
-    """Return the toast of a page."""
     match = re.search(r'class="toast__message"[^>]*>([^<]*)<', text)
     return html.unescape(match[1]) if match else ""
 
@@ -70,27 +63,29 @@ async def test_tags_are_added_and_removed(anyone: Sender) -> None:
     assert await Event.filter(action="video.edited").count() == 3
 
 
-async def test_category_and_visibility_are_set(ed: Sender) -> None:
+async def test_category_and_visibility_are_set(editor: Sender) -> None:
     first = await eds("One", 1, category_ids=[1, 2])
     second = await eds("Two", 2, signed_in_only=True)
-    assert await act(ed, "category", first, second, category="3") == "Category set for 2 videos."
-    words = await act(ed, "visibility", first, second, visibility="private")
+    assert (
+        await act(editor, "category", first, second, category="3") == "Category set for 2 videos."
+    )
+    words = await act(editor, "visibility", first, second, visibility="private")
     assert words == "Visibility set for 2 videos."
     for video in await Video.all():
         assert (video.category_ids, video.visibility) == ([3], Visibility.PRIVATE)
 
 
 async def test_videos_of_other_people_are_not_changed(
-    app: Quart, ed: Sender, olga: Account
+    app: Quart, editor: Sender, olga: Account
 ) -> None:
     own = await eds("Ed's")
     anns = await add_video("Ann's", 1, owner_id=olga.id, tags="a")
     hidden = await add_video("Ann's own", 2, owner_id=olga.id, visibility=Visibility.PRIVATE)
-    words = await act(ed, "add-tags", own, anns, hidden, tags="b")
+    words = await act(editor, "add-tags", own, anns, hidden, tags="b")
     own_only = "1 was not changed. You can only change your own videos."
     assert words == f"Tags added to 1 video. {own_only} 1 is no longer available."
     for action in ("delete", "undo", "visibility", "category"):
-        toast = await act(ed, action, anns, visibility="private", category="2")
+        toast = await act(editor, action, anns, visibility="private", category="2")
         assert toast in (own_only, "Too late to undo: 1 video was permanently deleted.")
     unchanged = await Video.get(id=anns.id)
     assert (unchanged.tags, unchanged.visibility, unchanged.deleted_at) == (

@@ -30,7 +30,7 @@ from portal.videos import library
 from portal.videos.library import HAS_VERSION, related_videos
 from portal.videos.library_queries import ORDERS
 
-pytestmark = pytest.mark.shared_app
+pytestmark = [pytest.mark.shared_app, pytest.mark.usefixtures("app")]
 
 
 async def test_new_installation_shows_the_ways_in(client: Client) -> None:
@@ -104,13 +104,7 @@ async def test_form_and_addresses_of_pages_keep_the_query_and_nothing_needless(
 
 @pytest.mark.parametrize(
     ("query", "many"),
-    [
-        ({}, False),
-        ({"sort": "title"}, False),
-        ({"sort": "longest"}, True),
-        ({"q": "film"}, False),
-        ({"q": "film"}, True),
-    ],
+    [({"sort": "title"}, False), ({"sort": "longest"}, True), ({"q": "film"}, True)],
 )
 async def test_pages_have_no_gaps_or_doubles_while_videos_are_added(
     client: Client, monkeypatch: pytest.MonkeyPatch, query: dict[str, str], many: bool
@@ -177,7 +171,7 @@ async def test_poll_brings_what_changed_and_ends_when_all_are_final(
         assert "hx-get" not in text
 
 
-async def test_every_order_is_walked_along_an_index(client: Client) -> None:
+async def test_every_order_is_walked_along_an_index() -> None:
     for key in {order.key for order in ORDERS.values()}:
         # Without an index for the order the plan would have to sort.
         async with in_transaction():
@@ -196,9 +190,7 @@ async def _similar(number: int, tags: str, *category_ids: int, **values: Any) ->
     return await make_row(number, **{**READY, **columns, **values})
 
 
-async def test_most_in_common_of_what_can_be_played_and_is_listed_comes_next(
-    client: Client,
-) -> None:
+async def test_most_in_common_of_what_can_be_played_and_is_listed_comes_next() -> None:
     async def related(limit: int = 8, seen_by: Principal = ANYONE) -> list[str]:
         videos = await related_videos(video, seen_by=seen_by, limit=limit)
         return [similar.title for similar in videos]
@@ -248,34 +240,19 @@ async def test_words_of_any_language_are_found(client: Client) -> None:
     assert 'href="/"' in nothing.text
 
 
-async def test_filters_narrow_together(client: Client) -> None:
+async def test_tag_is_a_whole_one_but_for_case_and_accents(client: Client) -> None:
     await add_video("Beach 1", 1, **READY, category_ids=[1, 12], tags="Deep  Sea, café, c:\\d")
     await add_video("Beach 2", 2, **FAILED, category_ids=[12], tags="deep sea, rock'n'roll")
     await add_video("Beach 3", 3, category_ids=[3], tags="deep sea diving")
-    assert await titles(client, category="12") == ["Beach 2", "Beach 1"]
-    assert await titles(client, category="12", status="ready") == ["Beach 1"]
-    assert await titles(client, status="processing") == ["Beach 3"]
-    assert await titles(client, q="beach", tag="deep sea", status="failed") == ["Beach 2"]
-    assert await titles(client, q="beach", category="3", status="failed") == []
-    # A tag is a whole one, but for case and accents.
+    assert await titles(client, q="beach", tag="deep sea", category="12", status="failed") == [
+        "Beach 2"
+    ]
     for tag, count in (("DEEP SEA", 2), ("Cafe", 1), ("rock'n'roll", 1), ("c:\\d", 1), ("deep", 0)):
         assert len(await titles(client, tag=tag)) == count, tag
     assert "Remove tag filter" in (await read(client, tag="deep sea", q="beach")).text
 
 
-HOSTILE = [
-    "'&|!:*()<>",
-    "\0",
-    "x" * 10_000,
-    "a'b\\c:*d",
-    "%",
-    "' OR 1=1 --",
-    "京" * 10_000,
-    "🎉",
-    "\ud7ff",
-    "\u202e",
-    "<script>alert(1)</script>",
-]
+HOSTILE = ["'&|!:*()<>", "\0", "京" * 10_000, "' OR 1=1 --", "<script>alert(1)</script>"]
 
 
 async def test_hostile_addresses_are_pages_like_others(client: Client) -> None:
@@ -299,7 +276,7 @@ async def test_search_agrees_with_a_plain_reading_of_every_video(
     chance = random.Random(1)  # noqa: S311
     words = ["sea", "seal", "season", "beach", "beacon", "sun", "sunny", "moon", "film"]
     videos = []
-    for number in range(90):
+    for number in range(60):
         text = {
             "title": f"{' '.join(chance.sample(words, 2))} {number}",
             "tags": ", ".join(chance.sample(words, chance.randint(0, 2))),
@@ -312,7 +289,7 @@ async def test_search_agrees_with_a_plain_reading_of_every_video(
         videos.append((number, category, {**text, "said": " ".join(spoken)}))
     for query in ("sea", "sun beac", "moon", "film season sun", "s", "zzz"):
         for category in ("", "2"):
-            expected = _expected(videos, query, category, most_written=5 if many else 90)
+            expected = _expected(videos, query, category, most_written=5 if many else 60)
             assert await all_titles(client, q=query, category=category) == expected
             newest = sorted(expected, key=lambda title: -int(title.split()[-1]))
             assert await all_titles(client, q=query, category=category, sort="newest") == newest

@@ -9,7 +9,7 @@ from api_client import Client, answered, problem, published
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from library_pages import FAILED, add_video
-from page_rows import NOW, READY, change_video, make_row
+from page_rows import NOW, READY, make_row
 from quart import Quart
 from signed_in import configure, make_account, make_video, program, signed_in, token_of
 
@@ -18,6 +18,8 @@ from portal.database.models import Publication, Video, Visibility
 from portal.features.deletion.service import delete_undoably
 from portal.videos import library
 from portal.videos.library_queries import Sort
+
+pytestmark = pytest.mark.shared_app
 
 
 async def listed(client: Any, query: str = "") -> list[str]:
@@ -63,9 +65,7 @@ async def test_filters_may_be_combined(client: Client) -> None:
         assert await listed(client, f"?{query}") == [str(video.id) for video in matches], query
 
 
-async def test_every_change_of_a_video_updates_its_time_in_lists(
-    client: Client,
-) -> None:
+async def test_every_change_of_a_video_updates_its_time_in_lists(client: Client) -> None:
     video = await make_row()
     address = f"/api/videos/{video.id}"
     captions = f"{address}/captions"
@@ -152,7 +152,7 @@ QUERIES = st.builds(
 
 
 @given(stay=VIDEOS, others=VIDEOS, query=QUERIES, limit=st.integers(1, 4), is_long=st.booleans())
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_walk_meets_each_video_once_while_others_come_and_go(
     client: Client, stay: Any, others: Any, query: str, limit: int, is_long: bool
 ) -> None:
@@ -205,10 +205,9 @@ async def test_views_are_listed_for_viewers_unless_they_are_switched_off(
     assert (await answered(record))["views"] == 12
 
 
-async def test_list_shows_what_the_library_shows(app: Quart, edith: Account) -> None:
+async def test_owner_and_admins_alone_filter_by_owner(app: Quart, edith: Account) -> None:
     public = await make_video(edith)
-    private = await make_video(edith)
-    await change_video(private.id, visibility=Visibility.PRIVATE)
+    private = await make_video(edith, visibility=Visibility.PRIVATE)
     edna = await make_account("edna", Role.EDITOR)
     admin = await make_account("adam", Role.ADMIN)
     both = [str(private.id), str(public.id)]
@@ -216,7 +215,6 @@ async def test_list_shows_what_the_library_shows(app: Quart, edith: Account) -> 
     token = program(app, await token_of(admin, [Scope.READ]))
     by_edith = await signed_in(app, edith)
     by_edna = await signed_in(app, edna)
-    assert await listed(app.test_client()) == await listed(by_edna) == both[1:]
     assert await listed(by_edith, own) == await listed(token, own) == both
     assert await listed(token, "?owner=nobody@example.org") == []
     # The answers are the same whether or not the account exists.

@@ -24,17 +24,16 @@ async def section(sender: Sender, video: Video, query: str = "") -> str:
 
 
 async def test_link_is_made_shown_and_revoked_without_scripts(
-    app: Quart, olga: Account, edith: Account
+    app: Quart, olga: Account, editor: Sender, edith: Account
 ) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, edith)
-    assert "<li" not in await section(sender, video)
+    assert "<li" not in await section(editor, video)
     response = await send_fields(
-        sender, f"/videos/{video.id}/links", life="86400", label="The Times"
+        editor, f"/videos/{video.id}/links", life="86400", label="The Times"
     )
     led_to = urlsplit(response.headers["Location"])
     assert (led_to.path, led_to.fragment) == (f"/videos/{video.id}/edit", "links")
-    links_text = await section(sender, video, f"?{led_to.query}")
+    links_text = await section(editor, video, f"?{led_to.query}")
     player, stream = re.findall(r'<input[^>]*\bvalue="([^"]*)"', links_text)
     assert stream.endswith(f"/hls/{video.id}/master.m3u8")
     assert player.endswith(f"/embed/{video.id}")
@@ -43,12 +42,12 @@ async def test_link_is_made_shown_and_revoked_without_scripts(
     assert "The Times" in links_text
     # A new link is expanded; a later visit shows all links collapsed.
     assert re.search(r"<details[^>]*\bopen\b", links_text)
-    assert not re.search(r"<details[^>]*\bopen\b", await section(sender, video))
+    assert not re.search(r"<details[^>]*\bopen\b", await section(editor, video))
     # Editors of the video see its links, and nobody else does.
     assert token_in(stream) in await section(await signed_in(app, olga), video)
     assert token_in(stream) not in await page(Sender(app), f"/videos/{video.id}?{led_to.query}")
     [action] = re.findall(r'action="(\S+/revoke)"', links_text)
     for _ in range(2):
-        response = await sender.post(action)
+        response = await editor.post(action)
         assert response.headers["Location"] == f"/videos/{video.id}/edit#links"
-    assert "<li" not in await section(sender, video)
+    assert "<li" not in await section(editor, video)

@@ -42,12 +42,11 @@ async def listed(sender: Sender, video: Video) -> list[dict[str, Any]]:
 
 
 async def test_link_has_the_addresses_of_a_stream_and_a_player(
-    app: Quart, resources: WebContext, edith: Account
+    resources: WebContext, editor: Sender, edith: Account
 ) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, edith)
     before = datetime.now(UTC)
-    response = await sender.post(links_of(video), json={"expiresInSeconds": 86_400})
+    response = await editor.post(links_of(video), json={"expiresInSeconds": 86_400})
     link = await answered(response, 201)
     assert set(link) == CREATED
     token = token_in(link["playbackUrl"])
@@ -64,17 +63,16 @@ async def test_link_has_the_addresses_of_a_stream_and_a_player(
 
 
 async def test_list_has_the_links_that_work_the_newest_first(
-    app: Quart, resources: WebContext, edith: Account
+    app: Quart, resources: WebContext, editor: Sender, edith: Account
 ) -> None:
     video = await ready_video(edith)
     other = await ready_video(edith)
-    sender = await signed_in(app, edith)
     admin = await make_account("adam", Role.ADMIN)
-    assert await listed(sender, video) == []
-    first = await made(sender, video, expiresInSeconds=60, label="The Times")
+    assert await listed(editor, video) == []
+    first = await made(editor, video, expiresInSeconds=60, label="The Times")
     second = await made(program(app, await token_of(admin, [Scope.WRITE])), video)
-    await made(sender, other)
-    links = await listed(sender, video)
+    await made(editor, other)
+    links = await listed(editor, video)
     assert [{name: record[name] for name in CREATED} for record in links] == [second, first]
     assert [record["madeBy"] for record in links] == [admin.email, edith.email]
     assert [set(record) for record in links] == [CREATED | {"createdAt", "label", "madeBy"}] * 2
@@ -83,47 +81,47 @@ async def test_list_has_the_links_that_work_the_newest_first(
         created_at = datetime.fromisoformat(record["createdAt"])
         assert abs(datetime.now(UTC) - created_at) < timedelta(seconds=30)
     await age_links(resources.config, 61)
-    assert [link["id"] for link in await listed(sender, video)] == [second["id"]]
+    assert [link["id"] for link in await listed(editor, video)] == [second["id"]]
     assert set(await fetch_live_links([UUID(record["id"]) for record in links])) == {
         UUID(second["id"])
     }
     for link_id in ("none", "%00", str(UUID(int=0)), second["id"].replace("-", "")):
-        answer = await sender.ask("DELETE", f"{links_of(video)}/{link_id}")
+        answer = await editor.ask("DELETE", f"{links_of(video)}/{link_id}")
         await problem(answer, 404, "playback_link_not_found")
 
 
-async def test_lifetime_has_limits_and_the_video_must_be_ready(app: Quart, edith: Account) -> None:
+async def test_lifetime_has_limits_and_the_video_must_be_ready(
+    editor: Sender, edith: Account
+) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, edith)
     limits = {MIN_LIFE_S - 1: "Give 60 or more.", MAX_LIFE_S + 1: "Give 31,536,000 or less."}
     for life_s, words in limits.items():
-        answer = await sender.post(links_of(video), json={"expiresInSeconds": life_s})
+        answer = await editor.post(links_of(video), json={"expiresInSeconds": life_s})
         assert await faults(answer) == {"/expiresInSeconds": words}
-    assert await listed(sender, video) == []
+    assert await listed(editor, video) == []
     processing = await make_video(edith)
-    await problem(await sender.post(links_of(processing), json=LIFE), 409, "not_playable")
+    await problem(await editor.post(links_of(processing), json=LIFE), 409, "not_playable")
 
 
 async def test_no_more_than_a_thousand_links_even_with_simultaneous_requests(
-    app: Quart, resources: WebContext, edith: Account
+    resources: WebContext, editor: Sender, edith: Account
 ) -> None:
     video = await ready_video(edith)
-    sender = await signed_in(app, edith)
     database_url = resources.config.database_url
     await run_sql(database_url, FILL.format(id=video.id, count=MAX_LINKS - 3))
-    answers = await asyncio.gather(*(sender.post(links_of(video), json=LIFE) for _ in range(10)))
+    answers = await asyncio.gather(*(editor.post(links_of(video), json=LIFE) for _ in range(10)))
     assert sorted(answer.status_code for answer in answers) == [201] * 3 + [409] * 7
     refused = next(answer for answer in answers if answer.status_code == 409)
     details = await problem(refused, 409, "too_many_playback_links")
     assert f"{MAX_LINKS:,}" in details["detail"]
     # Another video has its own, and what is revoked or has run out makes room.
-    await made(sender, await ready_video(edith))
-    [first, *_] = await listed(sender, video)
-    await sender.ask("DELETE", f"{links_of(video)}/{first['id']}")
-    await made(sender, video)
+    await made(editor, await ready_video(edith))
+    [first, *_] = await listed(editor, video)
+    await editor.ask("DELETE", f"{links_of(video)}/{first['id']}")
+    await made(editor, video)
     await age_links(resources.config, 3601)
-    await made(sender, video)
-    assert len(await listed(sender, video)) == 1
+    await made(editor, video)
+    assert len(await listed(editor, video)) == 1
 
 
 async def test_link_outlives_the_account_and_ends_with_the_video(

@@ -49,7 +49,6 @@ async def is_good(keys: SigningKeys, text: str, video_id: UUID = VIDEO_ID) -> bo
 
 
 async def age_keys(config: Config, seconds: float) -> None:
-    """Make every key older."""
     await run_sql(
         config.database_url,
         f"UPDATE signing_keys SET created_at = created_at - interval '{seconds} s'",

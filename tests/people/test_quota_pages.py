@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from page_texts import page, words_of
 from quart import Quart
-from signed_in import make_account, make_upload, make_video, signed_in
+from signed_in import Sender, make_account, make_upload, make_video
 
 from portal.database.account_models import Account, Role
 from portal.database.models import Upload, Video
@@ -46,20 +46,19 @@ def left_on(text: str) -> tuple[int | None, int | None]:
 
 
 async def test_pages_show_the_used_quota_and_when_the_next_video_is_possible(
-    app: Quart, edith: Account
+    app: Quart, editor: Sender, edith: Account
 ) -> None:
     limit(app, videos=10, stored_bytes=20 * GB)
     await with_videos(edith, 3)
     upload = await make_upload(edith)
     await Upload.filter(id=upload).update(size_bytes=2 * GB)
-    sender = await signed_in(app, edith)
-    text = await page(sender, "/upload")
+    text = await page(editor, "/upload")
     assert quota_of(text) == "3 of 10 videos in the last 24 hours 2.0 GB of 20.0 GB used"
     assert left_on(text) == (7, 18 * GB - 3 * SIZE)
     assert "notice--" not in text[text.index('class="quota') :][:60]
 
     limit(app, videos=3, stored_bytes=20 * GB)
-    text = await page(sender, "/upload")
+    text = await page(editor, "/upload")
     first = await Video.all().order_by("created_at").first()
     assert first is not None
     words = quota_of(text)
@@ -69,23 +68,22 @@ async def test_pages_show_the_used_quota_and_when_the_next_video_is_possible(
     assert "Delete videos to free up space" not in words
     assert 'class="quota notice notice--bad"' in text
     assert left_on(text)[0] == 0
-    assert "reached your publishing limit" in quota_of(await page(sender, "/account"))
+    assert "reached your publishing limit" in quota_of(await page(editor, "/account"))
 
     limit(app, stored_bytes=2 * GB)
-    words = quota_of(await page(sender, "/upload"))
+    words = quota_of(await page(editor, "/upload"))
     assert "Delete videos to free up space" in words
     assert "next video" not in words
 
 
 async def test_admins_see_the_quota_of_each_account(
-    app: Quart, olga: Account, edith: Account
+    app: Quart, owner: Sender, olga: Account, edith: Account
 ) -> None:
     await make_account("vera", Role.VIEWER)
     await with_videos(edith, 2)
-    sender = await signed_in(app, olga)
-    assert "in the last 24 hours" not in await page(sender, "/people")
+    assert "in the last 24 hours" not in await page(owner, "/people")
     limit(app, videos=3, stored_bytes=GB)
-    text = await page(sender, "/people")
+    text = await page(owner, "/people")
     entries = dict(re.findall(r"<bdi>(\w+)@example.org</bdi>(.*?)</li>", text, re.DOTALL))
     assert "<span>2 of 3 videos in the last 24 hours</span>" in entries["edith"]
     assert "<span>2.5 MB of 1.0 GB used</span>" in entries["edith"]

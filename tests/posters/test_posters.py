@@ -29,6 +29,8 @@ from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import Storyboard
 
+pytestmark = pytest.mark.shared_app
+
 SHADES = 60
 
 
@@ -66,7 +68,6 @@ class Poster:
         assert response.headers["Location"].startswith(f"/videos/{self.video.id}/edit?watched=")
 
     async def make(self, number: int = 1) -> PosterRequest:
-        """Carry out a request as a worker does."""
         tools = tools_for(self.resources, self.work_dir)
         await posters.make_poster(self.video.id, number, tools)
         return await PosterRequest.get(video_id=self.video.id)
@@ -75,7 +76,6 @@ class Poster:
         return output_root(self.video.id) + posters.requested_path(version)
 
     async def stored(self) -> list[str]:
-        """Return the names of the requested posters in storage."""
         keys = await stored(self.resources.storage, self.video.id)
         return [key.rpartition("/")[2] for key in keys if "/posters/" in key]
 

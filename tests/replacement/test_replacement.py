@@ -30,6 +30,8 @@ from portal.http.composition import WebContext
 from portal.maintenance import janitor
 from portal.videos import publishing
 
+pytestmark = pytest.mark.shared_app
+
 # Lets a former file expire.
 AGE = "UPDATE versions SET retired_at = retired_at - interval '8 days' WHERE retired_at IS NOT NULL"
 
@@ -86,7 +88,6 @@ class Replaced:
         return f"/hls/{self.video.id}/{name}"
 
     async def plays(self, playlist: str) -> bool:
-        """Return whether a media playlist is served."""
         return (await self.client.get(playlist)).status_code == 200
 
     async def events(self) -> list[str]:
@@ -143,10 +144,14 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
     assert await replaced.plays(playlist)
 
 
-async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Replaced) -> None:
+async def test_failed_or_cancelled_file_is_removed_and_leaves_the_present_one(
+    replaced: Replaced,
+) -> None:
+    storage = replaced.resources.storage
     before = await replaced.record()
-    await replaced.begin(b"These are notes.")
+    notes = await replaced.begin(b"These are notes.")
     await replaced.process()
+    assert await storage.list_some(notes) == []
     failed = await replaced.read()
     assert (failed.state, failed.file_name) == (VersionState.FAILED, "new.mp4")
     assert failed.failure is not None
@@ -159,15 +164,6 @@ async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Repl
     assert await replacement.read(replaced.video.id) is None
     with pytest.raises(errors.ReplacementNotFound):
         await replaced.withdraw()
-
-
-async def test_file_of_a_failed_or_cancelled_replacement_is_removed_at_once(
-    replaced: Replaced,
-) -> None:
-    storage = replaced.resources.storage
-    failed = await replaced.begin(b"These are notes.")
-    await replaced.process()
-    assert await storage.list_some(failed) == []
     cancelled = await replaced.begin(b"These are others.")
     assert await storage.list_some(cancelled) == [cancelled]
     await replaced.withdraw()
@@ -299,7 +295,7 @@ async def test_deletion_removes_all_files(replaced: Replaced, short_video: Path)
 async def test_replaced_file_is_not_completed_until_it_comes_back(
     client: Client, resources: WebContext, tmp_path: Path, short_video: Path
 ) -> None:
-    source = make_source(tmp_path / "long.mp4", seconds=8, size="854x480", rate=5)
+    source = make_source(tmp_path / "long.mp4", seconds=4, size="640x360", rate=5)
     video = await ready_video(client, resources, source, tmp_path)
     replaced = Replaced(video, client, resources, tmp_path)
     former_id = video.version_id

@@ -52,10 +52,7 @@ def day(age: int, **values: Any) -> DayFigures:
 
 def test_quality_of_days_without_viewers_is_unknown() -> None:
     starts = startups(short=18, long=2)
-    days = [
-        day(0, viewers=9, watch_ms=3_600_000, startups=starts, stalls=2, failures=3),
-        day(1),
-    ]
+    days = [day(0, viewers=9, watch_ms=3_600_000, startups=starts, stalls=2, failures=3), day(1)]
     charts = draw_charts(days, *MEASURES)
     first, second = charts.rows
     assert first.startup_s.median is not None

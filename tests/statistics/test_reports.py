@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -36,7 +35,7 @@ from portal.http.composition import DataLoader, WebContext
 from portal.transcoding.packaging.master import Kind as RenditionKind
 from portal.videos.reading import fetch_states
 
-pytestmark = pytest.mark.shared_app
+pytestmark = [pytest.mark.shared_app, pytest.mark.usefixtures("app")]
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36"
 BOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -246,7 +245,7 @@ async def test_new_viewers_of_a_network_are_limited_in_each_hour(
 
 
 async def test_wider_networks_bring_four_times_as_many_viewers(
-    resources: WebContext, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(folding, "MAX_OF_VIDEO", 1)
     video = await film()
@@ -284,25 +283,6 @@ async def test_made_up_values_make_few_rows(client: Client) -> None:
     )
     # All viewers; one device and one place; sites and others; two heights.
     assert stored["n"] == 1 + 1 + 1 + folding.MAX_SITES + 1 + 2
-
-
-async def test_long_reports_are_folded_one_by_one_in_a_thread(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads = []
-
-    def fold_here(reports: Any, **stored: Any) -> folding.Folded:
-        threads.append(threading.current_thread())
-        return fold(reports, **stored)
-
-    fold = folding.fold
-    monkeypatch.setattr(folding, "fold", fold_here)
-    monkeypatch.setattr(folding, "CHUNK_BYTES", 1)
-    for _ in range(2):
-        await report(client, played((await film()).id, 0, 20))
-    assert [await fold_inbox() for _ in range(3)] == [1, 1, 0]
-    assert len(threads) == 2
-    assert threading.main_thread() not in threads
 
 
 async def test_report_counts_if_its_sender_leaves_at_once(client: Client, app: Quart) -> None:
@@ -383,7 +363,7 @@ async def test_sums_are_those_of_the_viewers_and_repetitions_do_not_count(
     assert views == {row[0]: row[2] for row in await sums_of_periods() if row[1] == 0}
 
 
-async def test_days_leave_the_periods(client: Client) -> None:
+async def test_days_leave_the_periods() -> None:
     """The film was watched on each of the last 40 days, and nothing happened for ten days since."""
     video = await film()
     for ago in range(40):
@@ -474,9 +454,7 @@ async def test_documented_backup_leaves_out_who_the_visitors_are(
             assert f"TABLE DATA public {table}" not in contents
 
 
-async def test_days_of_viewers_and_salts_are_deleted_in_time(
-    client: Client, resources: WebContext
-) -> None:
+async def test_days_of_viewers_and_salts_are_deleted_in_time(client: Client) -> None:
     video = await film()
     await report(client, played(video.id, 0, 50))
     before = await figures(client, video)

@@ -220,7 +220,8 @@ async def test_zeros_are_left_out_where_they_say_nothing(client: Client) -> None
     assert 'id="measure-2"' not in charts
 
 
-async def test_parts_are_limited_and_the_small_ones_added_up(client: Client) -> None:
+@pytest.mark.usefixtures("app")
+async def test_parts_are_limited_and_the_small_ones_added_up() -> None:
     video = await make_row(**READY)
     await execute(ADD_DAYS, video.id, 1)
     await execute(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.features.statistics.cmcd import Device, Place, Record, State
@@ -161,6 +161,7 @@ records_of_a_session = st.lists(
 ).map(lambda records: sorted(records, key=lambda record: (record.ts_ms, record.number)))
 
 
+@settings(max_examples=50)
 @given(records_of_a_session, st.data())
 def test_any_split_and_repetition_gives_the_same_day(
     records: list[Record], data: st.DataObject
@@ -180,6 +181,7 @@ def test_any_split_and_repetition_gives_the_same_day(
     assert parts == added(NOBODY, records)
 
 
+@settings(max_examples=50)
 @given(st.lists(records_of_a_session, max_size=5))
 def test_session_is_one_viewer_whatever_it_reports(reports: list[list[Record]]) -> None:
     viewer = NOBODY

@@ -18,7 +18,7 @@ from page_rows import (
     make_row,
 )
 from quart import Quart, Response
-from signed_in import Sender, signed_in
+from signed_in import Sender
 from upload_client import start
 
 from portal.database.account_models import Account
@@ -79,71 +79,67 @@ async def age(app: Quart, by: timedelta) -> None:
     await run_sql(url, f"UPDATE tombstones SET published_at = published_at - {age_sql}")
 
 
-async def test_account_publishes_up_to_its_quota_in_24_hours(app: Quart, edith: Account) -> None:
+async def test_account_publishes_up_to_its_quota_in_24_hours(app: Quart, editor: Sender) -> None:
     limit(app, videos=3)
-    sender = await signed_in(app, edith)
-    keys = [await uploaded(sender) for _ in range(5)]
-    assert [(await create(sender, key)).status_code for key in keys] == [201, 201, 201, 409, 409]
-    refusal = await refused_video(await presign(sender))
+    keys = [await uploaded(editor) for _ in range(5)]
+    assert [(await create(editor, key)).status_code for key in keys] == [201, 201, 201, 409, 409]
+    refusal = await refused_video(await presign(editor))
     assert (refusal["limit"], refusal["used"]) == (3, 3)
     first = await Video.all().order_by("created_at").first()
     assert first is not None
     free_at = datetime.fromisoformat(refusal["freeAt"])
     assert free_at == first.created_at + DAY
     # Uploads in parts are refused, too.
-    assert (await start(sender, keys[3], 5)).status_code == 409
+    assert (await start(editor, keys[3], 5)).status_code == 409
     # The file of the refused video is kept until then: it is not idle for a day.
     await Upload.filter(key=keys[3]).update(created_at=datetime.now(UTC) - timedelta(hours=23))
-    await refused_video(await create(sender, keys[3]))
+    await refused_video(await create(editor, keys[3]))
     upload = await Upload.get(key=keys[3])
     assert upload.active_at is not None
     assert upload.active_at + DAY >= free_at
     await age(app, DAY)
-    assert (await create(sender, keys[3])).status_code == 201
+    assert (await create(editor, keys[3])).status_code == 201
 
 
 async def test_deleted_video_counts_for_24_hours_but_takes_no_storage(
-    app: Quart, edith: Account
+    app: Quart, editor: Sender, edith: Account
 ) -> None:
     limit(app, videos=1, stored_bytes=SIZE)
-    sender = await signed_in(app, edith)
-    video = await published(sender)
-    assert (await sender.ask("DELETE", f"/api/videos/{video['id']}")).status_code == 202
-    assert (await refused_video(await presign(sender)))["used"] == 1
+    video = await published(editor)
+    assert (await editor.ask("DELETE", f"/api/videos/{video['id']}")).status_code == 202
+    assert (await refused_video(await presign(editor)))["used"] == 1
     await age(app, DAY)
-    await published(sender)
+    await published(editor)
     assert await Tombstone.filter(owner_id=edith.id).count() == 1
 
 
-async def test_concurrent_creations_publish_up_to_the_quota(app: Quart, edith: Account) -> None:
+async def test_concurrent_creations_publish_up_to_the_quota(app: Quart, editor: Sender) -> None:
     limit(app, videos=7)
-    sender = await signed_in(app, edith)
-    keys = [await uploaded(sender) for _ in range(MANY)]
-    responses = await asyncio.gather(*(create(sender, key) for key in keys))
+    keys = [await uploaded(editor) for _ in range(MANY)]
+    responses = await asyncio.gather(*(create(editor, key) for key in keys))
     assert sorted(response.status_code for response in responses) == [*[201] * 7, *[409] * 13]
     assert await Video.all().count() == 7
     storage = app.extensions["portal"].storage
     assert all([await storage.list_some(key) for key in keys])
 
 
-async def test_storage_quota_can_be_used_to_the_last_byte(app: Quart, edith: Account) -> None:
+async def test_storage_quota_can_be_used_to_the_last_byte(app: Quart, editor: Sender) -> None:
     limit(app, stored_bytes=SIZE)
-    sender = await signed_in(app, edith)
-    too_large = await uploaded(sender, RAW_FILE + b"!")
-    refusal = await refused_bytes(await create(sender, too_large))
+    too_large = await uploaded(editor, RAW_FILE + b"!")
+    refusal = await refused_bytes(await create(editor, too_large))
     assert (refusal["limit"], refusal["used"]) == (SIZE, 0)
     assert not await app.extensions["portal"].storage.list_some(too_large)
-    await problem(await create(sender, too_large), 409, "upload_not_found")
+    await problem(await create(editor, too_large), 409, "upload_not_found")
     # An upload in parts that does not fit is refused. A repeated start doesn't count twice.
-    key = (await answered(await presign(sender)))["key"]
-    await refused_bytes(await start(sender, key, SIZE + 1))
-    assert (await start(sender, key, SIZE)).status_code == 201
-    upload = await answered(await start(sender, key, SIZE))
-    await refused_bytes(await presign(sender))
+    key = (await answered(await presign(editor)))["key"]
+    await refused_bytes(await start(editor, key, SIZE + 1))
+    assert (await start(editor, key, SIZE)).status_code == 201
+    upload = await answered(await start(editor, key, SIZE))
+    await refused_bytes(await presign(editor))
     # A discarded upload frees its room.
-    assert (await sender.ask("DELETE", f"/api/uploads/{upload['uploadId']}")).status_code == 204
-    await published(sender)
-    refusal = await refused_bytes(await presign(sender))
+    assert (await editor.ask("DELETE", f"/api/uploads/{upload['uploadId']}")).status_code == 204
+    await published(editor)
+    refusal = await refused_bytes(await presign(editor))
     assert (refusal["limit"], refusal["used"]) == (SIZE, SIZE)
 
 
@@ -166,20 +162,15 @@ async def test_shared_file_counts_once_with_renditions_and_captions(edith: Accou
         assert (used.stored_bytes, used.undoable_bytes) == sizes
 
 
-async def test_copy_of_a_video_takes_room_for_its_renditions(app: Quart, edith: Account) -> None:
-    limit(app, stored_bytes=SIZE + 199)
-    sender = await signed_in(app, edith)
-    video_id = (await published(sender))["id"]
-    await change_video(video_id, status=VideoStatus.READY, published_attempt=1, duration_s=9.0)
-    video = await Video.get(id=video_id)
-    await make_rendition(video, "360p", size_bytes=100)
+async def test_copy_of_a_video_takes_room_for_its_renditions(app: Quart, editor: Sender) -> None:
+    copies = f"/api/videos/{(await ready_film(editor)).id}/copies"
     body = {"keep": [{"startSeconds": 0, "endSeconds": 5}], "title": "New"}
-    copies = f"/api/videos/{video_id}/copies"
-    assert (await refused_bytes(await sender.post(copies, json=body)))["used"] == SIZE + 100
-    limit(app, videos=1, stored_bytes=SIZE + 200)
-    await refused_video(await sender.post(copies, json=body))
-    limit(app, stored_bytes=SIZE + 200)
-    await answered(await sender.post(copies, json=body), 201)
+    limit(app, stored_bytes=SIZE + 2199)
+    assert (await refused_bytes(await editor.post(copies, json=body)))["used"] == SIZE + 1000
+    limit(app, videos=1, stored_bytes=SIZE + 2200)
+    await refused_video(await editor.post(copies, json=body))
+    limit(app, stored_bytes=SIZE + 2200)
+    await answered(await editor.post(copies, json=body), 201)
 
 
 async def ready_film(sender: Sender) -> Video:
@@ -191,14 +182,15 @@ async def ready_film(sender: Sender) -> Video:
     return video
 
 
-async def test_parallel_copies_pass_as_far_as_they_fit(app: Quart, edith: Account) -> None:
+async def test_parallel_copies_pass_as_far_as_they_fit(
+    app: Quart, editor: Sender, edith: Account
+) -> None:
     # Each copy has the film's rendition, and at most two segments of its own.
     limit(app, stored_bytes=SIZE + 1000 + 3 * 1200 + 1199)
-    sender = await signed_in(app, edith)
-    video = await ready_film(sender)
+    video = await ready_film(editor)
     body = {"keep": [{"startSeconds": 0, "endSeconds": 5}], "title": "New"}
     copies = f"/api/videos/{video.id}/copies"
-    responses = await asyncio.gather(*(sender.post(copies, json=body) for _ in range(MANY)))
+    responses = await asyncio.gather(*(editor.post(copies, json=body) for _ in range(MANY)))
     statuses = [response.status_code for response in responses]
     assert (statuses.count(201), statuses.count(409)) == (3, MANY - 3)
     assert await Video.all().count() == 4
@@ -215,14 +207,13 @@ async def test_parallel_copies_pass_as_far_as_they_fit(app: Quart, edith: Accoun
         assert await usage(edith) == used
 
 
-async def test_cut_takes_room_until_it_gives_way_or_is_removed(app: Quart, edith: Account) -> None:
+async def test_cut_takes_room_until_it_gives_way_or_is_removed(app: Quart, editor: Sender) -> None:
     limit(app, stored_bytes=SIZE + 1000 + 399)
-    sender = await signed_in(app, edith)
-    video = await ready_film(sender)
+    video = await ready_film(editor)
     cuts = f"/api/videos/{video.id}/cuts"
 
     async def cut(end: int) -> Response:
-        return await sender.ask(
+        return await editor.ask(
             "PUT", cuts, json={"keep": [{"startSeconds": 0, "endSeconds": end}]}
         )
 
@@ -238,20 +229,19 @@ async def test_cut_takes_room_until_it_gives_way_or_is_removed(app: Quart, edith
 
 
 async def test_file_for_download_takes_room_of_the_account_that_requests_it(
-    app: Quart, edith: Account
+    app: Quart, editor: Sender
 ) -> None:
-    sender = await signed_in(app, edith)
-    video = await ready_film(sender)
+    video = await ready_film(editor)
     url = f"/api/videos/{video.id}/downloads/360p.mp4"
     limit(app, stored_bytes=SIZE + 1999)
-    await refused_bytes(await sender.post(url))
+    await refused_bytes(await editor.post(url))
     limit(app, stored_bytes=SIZE + 2000)
-    await answered(await sender.post(url), 202)
-    await answered(await sender.post(url), 202)
-    await refused_bytes(await presign(sender))
+    await answered(await editor.post(url), 202)
+    await answered(await editor.post(url), 202)
+    await refused_bytes(await presign(editor))
     # Other people's requests don't count for the owner.
     await Download.all().update(requester="192.0.2.1")
-    await answered(await presign(sender))
+    await answered(await presign(editor))
 
 
 async def test_failed_and_withdrawn_replacements_take_no_room(edith: Account) -> None:
@@ -268,16 +258,15 @@ async def test_failed_and_withdrawn_replacements_take_no_room(edith: Account) ->
         assert (await usage(edith)).stored_bytes == stored_bytes
 
 
-async def test_undo_of_a_deletion_ends_when_its_room_is_taken(app: Quart, edith: Account) -> None:
+async def test_undo_of_a_deletion_ends_when_its_room_is_taken(app: Quart, editor: Sender) -> None:
     limit(app, stored_bytes=3 * SIZE)
-    sender = await signed_in(app, edith)
-    first, second = [UUID((await published(sender))["id"]) for _ in range(2)]
+    first, second = [UUID((await published(editor))["id"]) for _ in range(2)]
     await delete_undoably(first)
-    await published(sender)
+    await published(editor)
     await undo_deletion(first)
     await delete_undoably(first)
     await delete_undoably(second)
-    await published(sender)
+    await published(editor)
     for video_id in (first, second):
         with pytest.raises(VideoNotFound):
             await undo_deletion(video_id)

@@ -3,27 +3,29 @@
 import asyncio
 import hashlib
 import os
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import aiohttp
 import pytest
 from api_client import (
     Client,
-    app_client,
     faults,
     metadata,
     presign,
     problem,
     published,
     put,
-    rows,
     run_sql,
+    until_found,
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from page_rows import make_row
 from quart import Quart, Response
-from running_portal import until
+from signed_in import WAITING, configure
 from stored_objects import unreachable
 from tortoise.exceptions import IntegrityError
 from upload_client import (
@@ -43,7 +45,7 @@ from upload_client import (
 )
 from yarl import URL
 
-from portal.config import Config
+from portal.database.connection import transaction
 from portal.database.models import Upload
 from portal.http.composition import WebContext
 from portal.storage.bucket import open_storage
@@ -59,6 +61,8 @@ from portal.storage.objects import (
     whole_parts,
 )
 from portal.uploads import service as uploads
+
+pytestmark = pytest.mark.shared_app
 
 FILE = os.urandom(1 * MIB) * 35 + b"the end"
 
@@ -169,20 +173,22 @@ async def test_video_needs_the_completed_file(client: Client, resources: WebCont
     assert (await client.post("/api/videos", json=body)).status_code == 201
 
 
-async def test_file_above_the_portals_limit_is_refused_and_removed(config: Config) -> None:
-    async with app_client(config, max_source_bytes=1_000) as client:
-        key = (await presign(client))["key"]
-        assert "1,000" in (await faults(await start(client, key, 1_001)))["/sizeBytes"]
-        assert (await start(client, key, 1_000)).status_code == 201
-        # A file in one part is measured when its video is created.
-        upload = await presign(client)
-        assert await put(upload["uploadUrl"], bytes(1_001)) == 200
-        refused = await faults(await client.post("/api/videos", json=metadata(upload["key"])))
-        assert "1,001 bytes" in refused["/key"]
-        # A later file under the key becomes no video either.
-        assert await put(upload["uploadUrl"], bytes(10)) == 200
-        answer = await client.post("/api/videos", json=metadata(upload["key"]))
-        await problem(answer, 409, "upload_not_found")
+async def test_file_above_the_portals_limit_is_refused_and_removed(
+    app: Quart, client: Client
+) -> None:
+    configure(app, max_source_bytes=1_000)
+    key = (await presign(client))["key"]
+    assert "1,000" in (await faults(await start(client, key, 1_001)))["/sizeBytes"]
+    assert (await start(client, key, 1_000)).status_code == 201
+    # A file in one part is measured when its video is created.
+    upload = await presign(client)
+    assert await put(upload["uploadUrl"], bytes(1_001)) == 200
+    refused = await faults(await client.post("/api/videos", json=metadata(upload["key"])))
+    assert "1,001 bytes" in refused["/key"]
+    # A later file under the key becomes no video either.
+    assert await put(upload["uploadUrl"], bytes(10)) == 200
+    answer = await client.post("/api/videos", json=metadata(upload["key"]))
+    await problem(answer, 409, "upload_not_found")
 
 
 async def test_bodies_are_checked(client: Client) -> None:
@@ -252,11 +258,12 @@ async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
     client: Client, resources: WebContext
 ) -> None:
     key = (await presign(client))["key"]
-    refuses = "ALTER TABLE uploads ADD CHECK (multipart_id IS NULL)"
-    await run_sql(resources.config.database_url, refuses)
+    url = resources.config.database_url
+    await run_sql(url, "ALTER TABLE uploads ADD CONSTRAINT trap CHECK (multipart_id IS NULL)")
     upload = await Upload.get(key=key)
     with pytest.raises(IntegrityError):
         await uploads.start(upload.id, 3, storage=resources.storage)
+    await run_sql(url, "ALTER TABLE uploads DROP CONSTRAINT trap")
     assert await multipart_uploads(resources, key) == []
 
 
@@ -277,32 +284,20 @@ async def test_completion_whose_response_was_lost_can_be_repeated(
 
 
 async def test_discarding_waits_for_a_creation_and_is_then_refused(
-    client: Client, config: Config, resources: WebContext
+    client: Client, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
-    # The trigger delays the creation after it has locked the upload.
-    await run_sql(
-        config.database_url,
-        "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$"
-        " BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$;"
-        "CREATE TRIGGER trap BEFORE INSERT ON publications FOR EACH ROW EXECUTE FUNCTION linger()",
-    )
-    creation = asyncio.create_task(client.post("/api/videos", json=metadata(done["key"])))
-    await lock_is_held(config, done["key"])
-    refused = await client.delete(f"/api/uploads/{done['uploadId']}")
-    await problem(refused, 409, "key_already_used")
-    assert (await creation).status_code == 201
+    path = f"/api/uploads/{done['uploadId']}"
+    # A task that is created inside the transaction would be part of it.
+    outside = copy_context()
+    async with transaction():
+        # Publishing locks the upload first, too.
+        await uploads.lock(UUID(done["uploadId"]))
+        discarding = asyncio.create_task(client.delete(path), context=outside)
+        await until_found(resources.config.database_url, WAITING)
+        await make_row(storage_key=done["key"])
+    await problem(await discarding, 409, "key_already_used")
     assert await resources.storage.get(done["key"]) == b"abc"
-
-
-async def lock_is_held(config: Config, key: str) -> None:
-    """Wait until a transaction has locked the upload."""
-    query = "SELECT key FROM uploads WHERE key = %s FOR UPDATE SKIP LOCKED"
-
-    async def is_locked() -> bool:
-        return not await rows(config.database_url, query, key)
-
-    await until(is_locked, timeout_s=12, interval_s=0.02)
 
 
 async def test_discarding_can_be_repeated_after_an_outage_of_storage(

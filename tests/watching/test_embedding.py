@@ -1,5 +1,6 @@
 """Videos on other sites: the embeddable page, oEmbed, and tags for links."""
 
+from itertools import product
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -138,13 +139,10 @@ async def test_links_to_a_clip_carry_its_times(client: Client, resources: WebCon
         assert "Clip, 1:12.5\u20131:47." in document
 
 
-@pytest.mark.parametrize(
-    "query", ["start=soon", "start=9&end=9", "start=5000", "end=5000", "start=nan&end=-1"]
-)
-async def test_an_invalid_clip_is_the_whole_video(client: Client, query: str) -> None:
+async def test_an_invalid_clip_is_the_whole_video(client: Client) -> None:
     video = await make_row(**READY)
-    for kind in ("videos", "embed"):
-        markup = await page(client, f"/{kind}/{video.id}?{query}")
+    for path, query in product(("videos", "embed"), ("start=9&end=9", "end=5000")):
+        markup = await page(client, f"/{path}/{video.id}?{query}")
         assert "data-clip-start" not in markup
         assert "?start" not in markup
 

@@ -33,12 +33,10 @@ async def test_cdn_address_replaces_the_portals_own(
     assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures
 
 
-async def test_nothing_private_is_addressed_at_the_network(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
+async def test_nothing_private_is_addressed_at_the_network(app: Quart, cast: Cast) -> None:
     sender = cast.senders["its editor"][0]
     for audience, is_private in (("private", True), ("for members", True), ("public", False)):
-        video = await make_ready(resources, cast.editor, audience)
+        video = await cast.make_ready(audience)
         paths = [route.path(str(video.id)) for route in about_videos(app) if route.method == "GET"]
         paths += [f"/hls/{video.id}/1/{name}" for name in ("low/00000.m4s", "storyboard-000.jpg")]
         answers = {path: await sender.get(path) for path in (*paths, "/")}

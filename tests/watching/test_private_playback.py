@@ -2,14 +2,13 @@
 
 import logging
 import re
-from itertools import product
 
 import aiohttp
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered
 from guarded_routes import Route, routes
 from page_rows import change_video, make_segment
-from playable_videos import LIFE, SEGMENT, Cast, links_of, make_ready, token_in, told
+from playable_videos import LIFE, SEGMENT, Cast, links_of, token_in, told
 from quart import Quart, Response
 from signed_in import Sender, text_of
 from yarl import URL
@@ -51,10 +50,8 @@ async def ask_as_player(sender: Sender, route: Route, token: str, video_id: str)
     return await sender.ask("POST", path, data=report, headers={"Content-Type": cmcd.MIMETYPE})
 
 
-async def test_private_video_is_played_from_the_portal_segment_by_segment(
-    resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor)
+async def test_private_video_is_played_from_the_portal_segment_by_segment(cast: Cast) -> None:
+    video = await cast.make_ready()
     (sender, _) = cast.senders["its editor"]
     playlist = await sender.get(f"/hls/{video.id}/1/low/playlist.m3u8")
     text = await text_of(playlist)
@@ -77,14 +74,12 @@ async def test_private_video_is_played_from_the_portal_segment_by_segment(
         assert int(expires[1]) <= 300
 
 
-async def test_a_clip_of_a_private_video_keeps_the_token_and_needs_it(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor)
+async def test_a_clip_of_a_private_video_keeps_the_token_and_needs_it(cast: Cast) -> None:
+    video = await cast.make_ready()
     (sender, _) = cast.senders["its editor"]
     created = await sender.ask("POST", links_of(video), json=LIFE)
     token = token_in((await answered(created, 201))["playbackUrl"])
-    player = Sender(app)
+    player = cast.senders["nobody"][0]
     master = f"hls/{video.id}/master.m3u8?start=1&end=2"
     # The address is relative, so it keeps the token.
     text = await text_of(await player.get(f"/p/{token}/{master}"))
@@ -102,12 +97,12 @@ async def test_a_clip_of_a_private_video_keeps_the_token_and_needs_it(
         assert refused.status_code == 404
 
 
-async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
-    app: Quart, resources: WebContext, cast: Cast
+async def test_records_of_a_private_video_have_addresses_that_any_player_can_use(
+    cast: Cast,
 ) -> None:
-    video = await make_ready(resources, cast.editor, "for members")
+    video = await cast.make_ready("for members")
     sender = cast.senders["viewer's token"][0]
-    player = Sender(app)
+    player = cast.senders["nobody"][0]
     read = await sender.get(f"/api/videos/{video.id}")
     token = token_in((await answered(read))["playbackUrl"])
     # Polling it, one is not sent it anew.
@@ -116,14 +111,6 @@ async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
     assert await statuses(player, token, video) <= {200, 302}
     index = await text_of(await player.get(f"/p/{token}/videos/{video.id}/storyboard.vtt"))
     assert f"\n/p/{token}/hls/{video.id}/1/storyboard-000.jpg#xywh=" in index
-
-
-async def test_transcode_of_a_private_video_has_addresses_that_any_player_can_use(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor, "for members")
-    sender = cast.senders["viewer's token"][0]
-    player = Sender(app)
     path = f"/api/videos/{video.id}/transcode"
     transcode = await answered(await sender.get(path))
     for name in ("posterUrl", "storyboardUrl"):
@@ -136,17 +123,15 @@ async def test_transcode_of_a_private_video_has_addresses_that_any_player_can_us
     assert token_in(preview["previewUrl"]) == token_in(transcode["posterUrl"])
 
 
-async def test_own_address_ends_with_the_right_to_watch(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
+async def test_own_address_ends_with_the_right_to_watch(cast: Cast) -> None:
     """The next request after the change of an account gets nothing."""
-    video = await make_ready(resources, cast.editor)
+    video = await cast.make_ready()
     owner = cast.senders["owner"][1]
     for name in ("admin", "its editor"):
         sender, viewer = cast.senders[name]
         record = await answered(await sender.get(f"/api/videos/{video.id}"))
         token = token_in(record["playbackUrl"])
-        player = Sender(app)
+        player = cast.senders["nobody"][0]
         assert await statuses(player, token, video) <= {200, 302}
         assert viewer.account_id is not None
         if name == "admin":
@@ -160,7 +145,7 @@ async def test_token_grants_only_the_playback_of_its_video(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     """Every method of every route below it, with the cookies of an owner; and other videos."""
-    video = await make_ready(resources, cast.editor)
+    video = await cast.make_ready()
     link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
     token = await link.token(resources.signing_keys)
     sender = cast.senders["owner"][0]
@@ -176,7 +161,7 @@ async def test_token_grants_only_the_playback_of_its_video(
     assert f'data-src="/p/{token}/hls/{video.id}/master.m3u8"' in frame
     assert f'/videos/{video.id}"' not in frame
     for audience in ("private", "public"):
-        other = await make_ready(resources, cast.editor, audience)
+        other = await cast.make_ready(audience)
         assert await statuses(sender, token, other) <= {404, 410}, audience
     # The link ends immediately, and others continue.
     again = await playback_links.make(video.id, life_s=600, by=EVERYONES)
@@ -193,12 +178,13 @@ async def test_refusals_below_a_token_are_all_alike(
 
     An editor's session changes nothing.
     """
-    video, other = [await make_ready(resources, cast.editor) for _ in range(2)]
+    video, other = [await cast.make_ready() for _ in range(2)]
     link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
     valid = await link.token(resources.signing_keys)
     listed = [route for route in routes(app) if route.policy is Policy.PLAY]
-    senders = (Sender(app), cast.senders["its editor"][0])
-    for sender, token in product(senders, (valid, f"{valid[:-3]}AAA", "none")):
+    editor = cast.senders["its editor"][0]
+    nobodys = [(Sender(app), token) for token in (valid, f"{valid[:-3]}AAA", "none")]
+    for sender, token in (*nobodys, (editor, valid)):
         for route in listed:
             private, unknown = [
                 await told(await ask_as_player(sender, route, token, str(video_id)))
@@ -207,10 +193,8 @@ async def test_refusals_below_a_token_are_all_alike(
             assert private == unknown, (token, route)
 
 
-async def test_tokens_are_never_logged(
-    app: Quart, resources: WebContext, cast: Cast, caplog: pytest.LogCaptureFixture
-) -> None:
-    video = await make_ready(resources, cast.editor)
+async def test_tokens_are_never_logged(cast: Cast, caplog: pytest.LogCaptureFixture) -> None:
+    video = await cast.make_ready()
     sender = cast.senders["its editor"][0]
     with caplog.at_level(logging.DEBUG):
         link = await answered(await sender.post(links_of(video), json=LIFE), 201)

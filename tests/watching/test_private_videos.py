@@ -7,7 +7,7 @@ import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered, problem
 from library_pages import FAILED
 from page_rows import READY, change_video
-from playable_videos import AUDIENCES, PEOPLE, Cast, about_videos, make_ready, told
+from playable_videos import AUDIENCES, PEOPLE, Cast, about_videos, told
 from quart import Quart, Response
 from signed_in import Sender, make_video, text_of
 
@@ -20,13 +20,14 @@ pytestmark = pytest.mark.shared_app(downloads="all")
 
 @pytest.mark.parametrize("audience", AUDIENCES)
 async def test_every_address_of_a_video_is_limited_to_its_audience(
-    app: Quart, resources: WebContext, cast: Cast, audience: str
+    app: Quart, cast: Cast, audience: str
 ) -> None:
     """Each cell of the table role x route x visibility; 404 tells what an unknown id tells."""
-    video = await make_ready(resources, cast.editor, audience)
+    video = await cast.make_ready(audience)
     video_routes = about_videos(app)
     wrong = []
-    for name in PEOPLE:
+    is_for_everyone = cast.may_see("nobody", audience)
+    for name in ("nobody", "viewer's token") if is_for_everyone else PEOPLE:
         sender, _ = cast.senders[name]
         for route in video_routes:
             answer = await sender.ask(route.method, route.path(str(video.id)))
@@ -51,10 +52,10 @@ def listed(page: str) -> set[str]:
 
 
 async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
-    app: Quart, resources: WebContext, cast: Cast
+    resources: WebContext, cast: Cast
 ) -> None:
     for audience in AUDIENCES:
-        video = await make_ready(resources, cast.editor, audience, tags="birds")
+        video = await cast.make_ready(audience, tags="birds")
         await change_video(video.id, title=f"Heron {audience}")
     videos = await Video.all()
     query = "&".join(f"id={video.id}" for video in videos)
@@ -92,7 +93,7 @@ async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
             assert listed(page) == expected, (name, path)
 
 
-async def test_failed_video_is_shown_to_people_who_can_edit_it(app: Quart, cast: Cast) -> None:
+async def test_failed_video_is_shown_to_people_who_can_edit_it(cast: Cast) -> None:
     video = await make_video(cast.editor, **FAILED)
     await make_video(cast.editor, **READY)
     for name in PEOPLE:
@@ -116,10 +117,8 @@ async def put_access(sender: Sender, video: Video, version: str = "*", **changes
     return await sender.ask("PUT", f"/api/videos/{video.id}/access", json=body, headers=headers)
 
 
-async def test_access_is_read_and_changed_under_its_version(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor)
+async def test_access_is_read_and_changed_under_its_version(cast: Cast) -> None:
+    video = await cast.make_ready()
     sender = cast.senders["its editor"][0]
     address = f"/api/videos/{video.id}/access"
     read = await sender.get(address)
@@ -144,17 +143,15 @@ async def test_access_is_read_and_changed_under_its_version(
     # From the next request on.
     for visibility, status in (("public", 200), ("private", 404)):
         await answered(await put_access(sender, video, visibility=visibility))
-        assert (await Sender(app).get(f"/videos/{video.id}")).status_code == status
+        assert (await cast.senders["nobody"][0].get(f"/videos/{video.id}")).status_code == status
     missing = await sender.ask("PUT", address, json={})
     await problem(missing, 428, "precondition_required")
 
 
-async def test_sites_that_may_frame_the_player_are_named(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor, "public")
+async def test_sites_that_may_frame_the_player_are_named(cast: Cast) -> None:
+    video = await cast.make_ready("public")
     sender = cast.senders["its editor"][0]
-    nobody = Sender(app)
+    nobody = cast.senders["nobody"][0]
 
     async def ancestors() -> str:
         response = await nobody.get(f"/embed/{video.id}")

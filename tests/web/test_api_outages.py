@@ -36,7 +36,6 @@ PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 
 
 def storage_at(address: str) -> dict[str, str]:
-    """The settings that make this the storage."""
     return dict.fromkeys(("s3_endpoint_url", "s3_public_endpoint_url"), f"http://{address}")
 
 

@@ -12,14 +12,7 @@ from quart import Quart
 from running_portal import until
 from signed_in import make_account, make_video, program, token_of
 from standardwebhooks import Webhook
-from webhook_receiver import (
-    SETTINGS,
-    add_webhook,
-    deliveries,
-    receiving,
-    send_due,
-    sending_worker,
-)
+from webhook_receiver import SETTINGS, add_webhook, deliveries, receiving, send_due, sending_worker
 
 from portal.database.account_models import Account, Role
 from portal.database.connection import execute, transaction
