@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -283,6 +284,25 @@ async def test_made_up_values_make_few_rows(client: Client) -> None:
     )
     # All viewers; one device and one place; sites and others; two heights.
     assert stored["n"] == 1 + 1 + 1 + folding.MAX_SITES + 1 + 2
+
+
+async def test_long_reports_are_folded_one_by_one_in_a_thread(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def fold_here(reports: Any, **stored: Any) -> folding.Folded:
+        threads.append(threading.current_thread())
+        return fold(reports, **stored)
+
+    fold = folding.fold
+    monkeypatch.setattr(folding, "fold", fold_here)
+    monkeypatch.setattr(folding, "CHUNK_BYTES", 1)
+    for _ in range(2):
+        await report(client, played((await film()).id, 0, 20))
+    assert [await fold_inbox() for _ in range(3)] == [1, 1, 0]
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
 
 
 async def test_report_counts_if_its_sender_leaves_at_once(client: Client, app: Quart) -> None:
