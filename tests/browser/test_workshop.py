@@ -219,8 +219,9 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
 
     file = tool.locator("input[type=file]")
     button = tool.get_by_role("button", name="Use this pic")
-    large = {"name": "large.png", "mimeType": "image/png", "buffer": bytes(10_000_001)}
-    await file.set_input_files(files=[large])
+    large = tmp_path / "large.png"
+    large.write_bytes(bytes(10_000_001))
+    await file.set_input_files(large)
     await button.click()
     await expect(file).to_be_focused()
     await expect(live).to_contain_text("larger than 10 MB")
