@@ -56,23 +56,23 @@ async def test_typed_text_never_becomes_markup(portal: LivePortal, page: Page) -
         waiting, failed, ready = await make_hostile_videos()
     addresses = (base_url, portal.environ["S3_ENDPOINT_URL"])
     incidents = watch(page, {urlsplit(address).netloc for address in addresses})
-    video = f"/videos/{ready.id}"
+    watch_page = f"/videos/{ready.id}"
     for path in (
         "/",
         f"/?q={quote(TITLES[0], safe='')}&tag={quote(TITLES[1], safe='')}",
         "/videos",
         f"/embed/{ready.id}",
         f"/videos/{failed.id}",
-        *(f"/videos/{each.id}" for each in waiting),
-        *(f"{video}/{name}" for name in ("edit", "cuts", "statistics", "chapters/edit")),
+        *(f"/videos/{video.id}" for video in waiting),
+        *(f"{watch_page}/{name}" for name in ("edit", "cuts", "statistics", "chapters/edit")),
     ):
         await page.goto(base_url + path, wait_until="load")
         await check(page, portal)
-    await page.goto(base_url + video)
+    await page.goto(base_url + watch_page)
     await page.get_by_text("Transcript", exact=True).click()
     await expect(page.locator("[data-transcript-list] a")).to_have_count(len(MARKUP))
     await check(page, portal)
-    await page.goto(f"{base_url}{video}/captions/en/edit")
+    await page.goto(f"{base_url}{watch_page}/captions/en/edit")
     await expect(page.get_by_label("cue 1: text")).to_have_value(MARKUP[0])
     await check(page, portal)
     # The form has the recorded title, not the shown one; saving another field keeps it.

@@ -150,19 +150,19 @@ async def test_conflicts_are_decided_for_each_field(page: Page, video: str) -> N
 async def test_pages_of_a_video_deleted_elsewhere_show_only_that(page: Page, video: str) -> None:
     """One page is looked at again, and the other is gone back to."""
     other = await page.context.new_page()
-    for each in (page, other):
-        await each.goto(f"/videos/{video}")
-        await each.wait_for_load_state("networkidle")
+    for tab in (page, other):
+        await tab.goto(f"/videos/{video}")
+        await tab.wait_for_load_state("networkidle")
     await other.goto("/")
     response = await page.request.delete(f"/api/videos/{video}")
     assert response.status == 202
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     await other.go_back()
-    for each in (page, other):
-        main = each.get_by_role("main")
+    for tab in (page, other):
+        main = tab.get_by_role("main")
         await expect(main).to_contain_text("deleted")
         await expect(main.get_by_role("link", name="Go to the library")).to_be_visible()
-        await expect(each.locator("#edit-link, #delete-link, #share")).to_have_count(0)
+        await expect(tab.locator("#edit-link, #delete-link, #share")).to_have_count(0)
 
 
 async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> None:
