@@ -1,4 +1,12 @@
-"""Hostile input for forms, for tests of every place that shows it."""
+"""Hostile input for forms, and videos with it, for tests of every place that shows it."""
+
+import json
+
+from page_rows import READY, make_rendition, make_row
+
+from portal.database.connection import execute
+from portal.database.models import Caption, Video, VideoStatus
+from portal.transcoding.packaging.master import Kind
 
 # A request to this host means that a text was interpreted as markup.
 ELSEWHERE = "elsewhere.invalid"
@@ -58,3 +66,51 @@ ODDITIES = (
     "a" * 190,
 )
 ALL = (*MARKUP, *LINKS, *DIRECTIONS, *ODDITIES)
+# Titles, of at most 200 characters, that contain all hostile texts.
+TITLES = (
+    "".join(MARKUP[:6]),
+    "".join(MARKUP[6:14])[:200],
+    "".join(MARKUP[14:])[:200],
+    "".join(LINKS)[:200],
+    "".join(DIRECTIONS),
+    "".join(ODDITIES[:4])[:200],
+    "".join(ODDITIES[4:7])[:200],
+    ODDITIES[-1],
+)
+TEXTS = {
+    "description": "\n".join(ALL),
+    "tags": ", ".join(("<script>alert(1)</script>", '"onclick="alert(1)', DIRECTIONS[1])),
+    "file_name": "\u202e<img src=x onerror=alert(1)>\"'gpj.mp4",
+}
+CHAPTERS = "INSERT INTO chapters (video_id, saved) VALUES (%s, %s::jsonb)"
+
+
+async def make_hostile_videos() -> tuple[list[Video], Video, Video]:
+    """Create a waiting video for each title, a failed and a ready one, all with hostile texts.
+
+    The captions are such as the portal would refuse or clean if they were uploaded.
+    """
+    waiting = [
+        await make_row(number, title=title, **TEXTS) for number, title in enumerate(TITLES, 1)
+    ]
+    failure = {"failure_code": "damaged", "failure_message": "".join(MARKUP)}
+    failed = await make_row(20, title=TITLES[0], status=VideoStatus.FAILED, **failure, **TEXTS)
+    ready = await make_row(21, title=TITLES[0], has_storyboard=True, **READY, **TEXTS)
+    label = "".join(MARKUP)
+    await make_rendition(ready, "1", kind=Kind.AUDIO, label=label)
+    cues = [
+        f"00:00:{start_s:02}.000 --> 00:01:00.000\n{text}\n\n"
+        for start_s, text in enumerate(MARKUP)
+    ]
+    await Caption.create(
+        video=ready,
+        language="en",
+        label=label,
+        is_default=True,
+        source="file",
+        text=f"WEBVTT\n\n{''.join(cues)}",
+        cue_count=len(MARKUP),
+    )
+    chapters = [{"start_s": float(start_s), "title": text} for start_s, text in enumerate(MARKUP)]
+    await execute(CHAPTERS, ready.id, json.dumps(chapters))
+    return waiting, failed, ready

@@ -18,9 +18,7 @@ HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def listening(
-    runner: web.BaseRunner, certificate: Path | None = None, *, port: int = 0
-) -> AsyncIterator[str]:
+async def listening(runner: web.BaseRunner, certificate: Path | None = None) -> AsyncIterator[str]:
     """Run a server on this machine, with https if it has a certificate; yields its address."""
     scheme = "http"
     context = None
@@ -30,7 +28,7 @@ async def listening(
         context.load_cert_chain(certificate)
     await runner.setup()
     try:
-        await web.TCPSite(runner, HOST, port, ssl_context=context).start()
+        await web.TCPSite(runner, HOST, 0, ssl_context=context).start()
         yield f"{scheme}://{HOST}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()

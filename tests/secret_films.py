@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import av
+import numpy as np
 from running_portal import run_ffmpeg
 
 FILM_S = 12
@@ -89,8 +90,8 @@ def is_red(content: bytes) -> bool:
     """Return whether a picture, or a frame of a segment, has an area in the removed colour."""
     with av.open(io.BytesIO(content)) as container:
         for frame in container.decode(video=0):
-            pixels = frame.to_ndarray(format="rgb24").astype(int)
-            is_pixel_red = (pixels[..., 0] > 150) & (pixels[..., 1:].max(axis=-1) < 90)
+            red, green, blue = np.moveaxis(frame.to_ndarray(format="rgb24"), -1, 0)
+            is_pixel_red = (red > 150) & (green < 90) & (blue < 90)
             if is_pixel_red.mean() > 0.001:
                 return True
     return False

@@ -15,8 +15,7 @@ from uuid import UUID
 from aiohttp import web
 from api_client import Client, answered, rows
 from http_server import listening
-from running_portal import free_port, until
-from yarl import URL
+from running_portal import until
 
 from portal.config import Config
 from portal.features.webhooks import sending
@@ -53,17 +52,16 @@ class Receiver:
 
 @asynccontextmanager
 async def receiving(
-    receiver: Receiver | None = None, *, is_open: bool = True, certificate: Path | None = None
+    *, is_open: bool = True, certificate: Path | None = None
 ) -> AsyncIterator[Receiver]:
-    """Run a receiver, a given one at its former address; with https if it has a certificate."""
-    receiver = receiver or Receiver()
+    """Run a receiver, with https if it has a certificate."""
+    receiver = Receiver()
     app = web.Application()
     if is_open:
         receiver.gate.set()
     app.router.add_route("*", "/hook", receiver.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    port = URL(receiver.url).port or free_port()
-    async with listening(runner, certificate, port=port) as address:
+    async with listening(runner, certificate) as address:
         receiver.url = f"{address}/hook"
         yield receiver
 

@@ -18,7 +18,6 @@ from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.facts import Probe, VideoTrack
 from portal.transcoding.probing.segment_bounds import SEGMENT_S
 
-STEP_S = 0.1
 LOOK_S = 1.0
 # From the job to the first frame.
 START_S = 1.5

@@ -9,10 +9,10 @@ from running_portal import run_ffmpeg
 FILM_S = 24
 
 
-def make_film(folder: Path) -> Path:
+def make_film(folder: Path, *, size: str = "854x480") -> Path:
     """Make 24 s, half red and half blue, with English and German sound and subtitles."""
     half = FILM_S // 2
-    colours = [f"color=c={name}:s=854x480:r=10:d={half}" for name in ("red", "blue")]
+    colours = [f"color=c={name}:s={size}:r=10:d={half}" for name in ("red", "blue")]
     subtitles = []
     for name, words in (("en", "Good morning."), ("de", "Guten Morgen.")):
         path = folder / f"{name}.srt"

@@ -21,7 +21,8 @@ NAME_ANOTHER_FILM = """() => {
 @pytest.fixture(scope="session")
 async def own_film(publish: Publish, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Id of a film of 24 s at 10 frames per second, which only these tests cut."""
-    return await publish(make_film(tmp_path_factory.mktemp("cut")), "To be cut", until="ready")
+    film = make_film(tmp_path_factory.mktemp("cut"), size="320x180")
+    return await publish(film, "To be cut", until="ready")
 
 
 async def mark(page: Page, at_s: float, key: str) -> None:

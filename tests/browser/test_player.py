@@ -269,11 +269,6 @@ async def test_position_volume_and_speed_are_remembered(player: Page) -> None:
         1.25,
         True,
     ]
-    await read(player, f"void (video.currentTime = {FILM_S - 1.2})")
-    await play_past(player, FILM_S - 0.9)
-    await player.reload()
-    await wait_for(player, "video.readyState >= 2")
-    assert await read(player, "video.currentTime") == 0
 
 
 async def test_address_has_the_start_time_and_the_time_bar_shows_the_storyboard(

@@ -96,10 +96,7 @@ async def test_expired_addresses_are_fetched_again(page: Page, film: str) -> Non
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
-@pytest.mark.parametrize("address", ["**/init.mp4*", SEGMENTS])
-async def test_part_of_a_segment_in_the_cache_is_fetched_again(
-    page: Page, film: str, address: str
-) -> None:
+async def test_part_of_a_segment_in_the_cache_is_fetched_again(page: Page, film: str) -> None:
     parts = itertools.cycle([b"\0", b"\0\0\x10\0mdat", b""])
     requested = set()
 
@@ -110,12 +107,13 @@ async def test_part_of_a_segment_in_the_cache_is_fetched_again(
             requested.add(route.request.url)
             await route.fulfill(body=next(parts), headers={"Cache-Control": "max-age=31536000"})
 
-    await page.route(address, answer_with_a_part_once)
+    await page.route(re.compile(r"/(init\.mp4|\w+\.m4s)"), answer_with_a_part_once)
     await page.goto(f"/videos/{film}")
     # Loading a stream sets the rate to the default one.
     await wait_for(page, "(video.playbackRate = video.defaultPlaybackRate = 8)")
     await play_past(page, 13)
-    assert len(requested) >= 2
+    assert len([url for url in requested if "init.mp4" in url]) >= 2
+    assert len([url for url in requested if ".m4s" in url]) >= 2
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 

@@ -14,7 +14,7 @@ from chromium import (
     record_requests,
     suits_everyone,
 )
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 from running_portal import run_ffmpeg
 from upload_page import (
     choose,
@@ -230,23 +230,3 @@ async def test_upload_continues_in_another_visit_with_its_typed_details(
     await is_uploaded(page, film.name)
     assert ["partNumber=2" in url for url in uploads] == [True]
     await press_publish(page, title="The harbour")
-
-
-@pytest.mark.slow
-async def test_details_that_change_after_a_lost_response_are_saved(
-    page: Page, short_video: Path
-) -> None:
-    async def lose_response(route: Route) -> None:
-        await route.fetch()
-        await route.abort()
-
-    await open_upload(page)
-    await choose(page, short_video)
-    await fill_in(page, title="Before")
-    await is_uploaded(page)
-    await page.route("**/api/videos*", lose_response, times=1)
-    await publish_button(page).click()
-    await expect(details(page)).to_contain_text("be reached")
-    await details(page).get_by_label("Title").fill("After")
-    await press_publish(page, title="After")
-    await open_video(page, "After")

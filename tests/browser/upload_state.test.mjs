@@ -137,7 +137,10 @@ test("without a connection no time left is shown for all files", () => {
 
 test("a file sent by an earlier visit is ready to publish when its details are complete", () => {
   const restoredWith = (details) => after(start(), { type: "restored", saved: [saved({ isStored: true, details })] });
-  assert.equal(statusOf(restoredWith(DETAILS).uploads[0]).rest, "Ready to publish");
+  const complete = restoredWith(DETAILS);
+  assert.equal(statusOf(complete.uploads[0]).rest, "Ready to publish");
+  // The file need not be chosen again.
+  assert.equal(after(complete, { type: "submitted" }).uploads[0].publishing, "publishing");
   const lacking = restoredWith({ ...DETAILS, categoryIds: [] });
   assert.equal(statusOf(lacking.uploads[0]).rest, "");
   assert.equal(submitOf(lacking).hint, "1 video needs a category");
@@ -356,13 +359,6 @@ test("an unfinished upload continues only with its own file", () => {
   const { id, key, fingerprint, phase, details, saved_at, faults } = state.uploads[0];
   assert.deepEqual([id, key, fingerprint, phase], ["s", "videos/k.mp4", "f", "sending"]);
   assert.deepEqual([details, saved_at, faults], [DETAILS, 5, []]);
-});
-
-test("a file sent by an earlier visit can be published without choosing it again", () => {
-  let state = after(start(), { type: "restored", saved: [saved({ isStored: true })] });
-  assert.equal(statusOf(state.uploads[0]).rest, "Ready to publish");
-  state = after(state, { type: "submitted" });
-  assert.equal(state.uploads[0].publishing, "publishing");
 });
 
 test("an upload whose file was missing continues when the file is chosen again", () => {

@@ -77,9 +77,12 @@ async def test_storage_with_a_full_disk_is_not_blamed_on_credentials(config: Con
 async def test_checks_that_depend_on_a_failed_one_are_skipped(live_portal: LivePortal) -> None:
     ended = await portal({**live_portal.environ, "AWS_SECRET_ACCESS_KEY": "w" * 40}, "doctor")
     assert ended.out.count("FAIL") == 1
-    assert "FAIL  Bucket" in ended.out
+    assert "FAIL  Bucket: " in ended.out
+    assert "Forbidden" in ended.out
+    assert "Check S3_ENDPOINT_URL" in ended.out
     assert ended.out.count("skip") == 3
     ended = await portal({**live_portal.environ, "S3_BUCKET": "missing"}, "doctor")
+    assert "bucket 'missing' does not exist" in ended.out
     endpoint = live_portal.environ["S3_ENDPOINT_URL"]
     assert f"create-bucket --bucket missing --endpoint-url {endpoint}" in ended.out
 

@@ -2,7 +2,6 @@
 
 import click
 import pytest
-from click.testing import CliRunner
 from command_line import loaded_by
 
 from portal.cli.main import COMMANDS, main
@@ -30,9 +29,3 @@ def test_command_has_the_summary_of_the_list(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     assert (command.name, (command.help or "").splitlines()[0]) == (name, COMMANDS[name][1])
-
-
-def test_unknown_command_is_refused() -> None:
-    result = CliRunner().invoke(main, ["weeb"])
-    assert result.exit_code == 2
-    assert "No such command 'weeb'" in result.output

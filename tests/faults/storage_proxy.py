@@ -4,9 +4,8 @@
 through unchanged, so clients need the proxy's address as that of storage.
 """
 
-import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -18,8 +17,7 @@ from yarl import URL
 
 CHUNK_BYTES = 64 * 1024
 HOP_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "expect", "date"})
-SLOW_DOWN = "503 SlowDown"
-FAULTS = ("500 InternalError", SLOW_DOWN, "507 InsufficientStorage")
+FAULTS = ("500 InternalError", "503 SlowDown", "507 InsufficientStorage")
 
 # Takes the kind of a request, such as `GET videos`, and whether its address was presigned; returns
 # the fault to inject, or None.
@@ -30,23 +28,16 @@ async def fine(kind: str, is_presigned: bool) -> None:
     """Refuse nothing."""
 
 
-def weather(
-    rng: Random,
-    *,
-    faults: Sequence[str] = FAULTS,
-    share: float = 1.0,
-    kinds: str = ".*",
-    limit: int | None = None,
-) -> Choose:
-    """Return a choice of these faults for a share of the requests of these kinds, up to a limit."""
+def weather(rng: Random, kind: str, *, share: float, limit: int) -> Choose:
+    """Return a choice of faults for a share of the requests of this kind, up to a limit."""
     remaining = limit
 
-    async def choose(kind: str, is_presigned: bool) -> str | None:
+    async def choose(request_kind: str, is_presigned: bool) -> str | None:
         nonlocal remaining
-        if remaining == 0 or not re.fullmatch(kinds, kind) or rng.random() >= share:
+        if not remaining or request_kind != kind or rng.random() >= share:
             return None
-        remaining = None if remaining is None else remaining - 1
-        return rng.choice(faults)
+        remaining -= 1
+        return rng.choice(FAULTS)
 
     return choose
 

@@ -51,7 +51,7 @@ CREATE TRIGGER away BEFORE {} FOR EACH ROW WHEN ({}) EXECUTE FUNCTION go_away();
 """
 OUTCOME = AWAY.format("UPDATE ON attempts", "NEW.outcome = '{}'")
 ENQUEUED = AWAY.format("INSERT ON procrastinate_jobs", "NEW.task_name = 'portal:complete'")
-OUTAGE_S = 3
+OUTAGE_S = 1
 SETTLED_S = 120
 OUTCOMES = "SELECT outcome::text FROM attempts ORDER BY number"
 IS_ENCODED = "SELECT FROM attempts WHERE stage <> 'probing' OR outcome IS NOT NULL"
@@ -146,7 +146,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
 
         async def is_tried_in_vain() -> bool:
             assert not beating.done(), beating.exception()
-            return caplog.text.count("Lease not renewed") > 1
+            return "Lease not renewed" in caplog.text
 
         async def is_renewed() -> bool:
             assert not beating.done(), beating.exception()

@@ -68,16 +68,11 @@ main(["worker"])
 FORGIVEN = f"{DEAD} UPDATE versions SET forgiven_attempts = 100 WHERE status = 'processing'"
 CUT_STEPS = (
     ("stored", ".m4s"),
-    ("stored", f"/{PLAYLIST_NAME}"),
     ("stored", MASTER_NAME),
     ("recorded", "publish"),
     ("recorded", "add"),
 )
-REPLACEMENT_STEPS = (
-    ("stored", ".m4s"),
-    ("stored", MASTER_NAME),
-    ("recorded", "publish"),
-)
+REPLACEMENT_STEPS = (("stored", MASTER_NAME), ("recorded", "publish"))
 
 
 @dataclass(frozen=True)

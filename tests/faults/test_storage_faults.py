@@ -60,7 +60,7 @@ async def test_no_fault_of_storage_costs_an_attempt(
     resources: WebContext,
     tmp_path: Path,
 ) -> None:
-    proxy.choose = weather(rng, share=rng.uniform(0.1, 0.5), kinds="GET videos", limit=12)
+    proxy.choose = weather(rng, "GET videos", share=rng.uniform(0.1, 0.5), limit=12)
     network.cut_at(rng.choices(range(5_000_000), k=5))
 
     async def is_final() -> bool:

@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from aged_videos import ended_attempt, put_master, put_output
@@ -13,13 +13,11 @@ from api_client import Client, answered, published, run_sql
 from command_line import portal
 from page_rows import READY, change_video, make_cut, make_rendition
 from passes import make_missing, ready_video, tools_for
-from running_portal import create, run_portal, until
 from stored_objects import s3_client
 from upload_client import started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.features.captions import service as captions
-from portal.features.deletion import service as deletion
 from portal.films import storyboards
 from portal.http.composition import WebContext
 from portal.maintenance.consistency import Report, compare
@@ -226,21 +224,3 @@ async def test_command_prints_examples_and_a_remedy_and_exits_with_1(
     code, out, _ = await portal(environ, "doctor", "--deep", "--fix", "--json")
     assert code == 1
     assert json.loads(out)["left"] == 12
-
-
-@pytest.mark.slow
-@pytest.mark.soak
-async def test_a_portal_at_work_has_no_differences(
-    resources: WebContext, environ: dict[str, str], short_video: Path
-) -> None:
-    async with run_portal(environ) as live:
-        records = [await create(live.base_url, short_video) for _ in range(2)]
-        await deletion.delete_video(UUID(records[0]["id"]))
-
-        async def is_ready() -> bool:
-            assert await differences(resources) == {}
-            video = await Video.get(id=records[1]["id"])
-            return video.status is VideoStatus.READY
-
-        await until(is_ready, timeout_s=120)
-    assert await differences(resources) == {}

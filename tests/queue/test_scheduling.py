@@ -213,16 +213,16 @@ async def test_many_jobs_of_one_requester_delay_no_other(kind: str, resources: W
     assert order == [*mine[:3], other, *mine[3:]]
 
 
-async def test_jobs_of_parallel_requests_are_counted_one_after_another(
+async def test_jobs_of_all_kinds_count_together_and_one_after_another(
     resources: WebContext,
 ) -> None:
     act_as_new_account()
 
-    async def request() -> None:
+    async def request(kind: str) -> None:
         async with transaction():
-            await POSTER.enqueue(video_id=uuid4(), number=1)
+            await KINDS[kind]()
 
-    await gather(*(request() for _ in range(12)))
+    await gather(*(request(kind) for kind in (*KINDS, *KINDS)))
     priorities = "SELECT priority FROM procrastinate_jobs ORDER BY priority DESC"
     stored = [priority for (priority,) in await rows(resources.config.database_url, priorities)]
     days = [round((stored[0] - priority) / 86_400) for priority in stored]

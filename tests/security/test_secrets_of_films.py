@@ -47,6 +47,8 @@ OF_WHOLE = frozenset(("public", "whole"))
 OF_KEPT = OF_WHOLE | {"cut", "restored"}
 OF_SECOND = frozenset(("replaced",))
 OF_ANY = OF_KEPT | OF_SECOND
+# Stages after a change, in which playback links are followed, too.
+LINKED = frozenset(("cut", "replaced", "restored"))
 FOR_VIEWERS = frozenset((Policy.ANYONE, Policy.SELF, Policy.WATCH, Policy.PLAY))
 # Documented records, and lists of files: the only responses with the name of the uploaded file.
 NAMING_FILES = re.compile(r"/api/videos(/[0-9a-f-]{36})?$|/downloads$")
@@ -92,10 +94,11 @@ class Walk:
             return []
         text = html.unescape(self.responses[address].decode(errors="replace"))
         is_list = urlsplit(address).path.endswith((".m3u8", ".vtt"))
+        video_id = str(self.video_id)
         words = [
             word
-            for word in ADDRESS.findall(text)
-            if str(self.video_id) in word or (is_list and FILE.search(word))
+            for word in set(ADDRESS.findall(text))
+            if video_id in word or (is_list and FILE.search(word))
         ]
         found = [urljoin(address, word.removeprefix("URI=")).partition("#")[0] for word in words]
         paths = [each.removeprefix(self.config.public_url) for each in found]
@@ -281,7 +284,7 @@ class Story:
             await self.request_files(sender)
             walk = await self.walk(stage, sender, [*self.paths(), *self.former])
             await self.check_searches(stage, sender)
-        if stage in OF_ANY:
+        if stage in LINKED:
             await self.walk(stage, walk.sender, [f"{self.link}{path}" for path in self.paths()])
         self.former |= {path for path in walk.responses if path.startswith("/")}
         return walk

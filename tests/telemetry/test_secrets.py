@@ -1,4 +1,4 @@
-"""No log, process list, error page, metric or trace contains a secret.
+"""No log, process list, error page, metric or trace contains a secret, and a trace is whole.
 
 The test runs a portal from start to end, outages included, with recognizable secrets, and collects
 all output that others could read.
@@ -30,12 +30,13 @@ from running_portal import (
     until,
     upload,
 )
-from trace_collector import Collector, collecting
+from trace_collector import Collector, Span, collecting
 
 PASSWORD = "database-password-5ec7e7"
 SESSION_TOKEN = "session-token-5ec7e7"
 METRICS_TOKEN = "metrics-token-5ec7e7"
 SIGN_IN_CODE = "sign-in-code-5ec7e7"
+REQUEST_ID = "the-request-that-is-traced"
 SIGNED = re.compile(r"X-Amz-(Signature|Credential|Security-Token)=", re.IGNORECASE)
 SAMPLE_S = 0.1
 
@@ -114,12 +115,49 @@ async def output_of(command: str, environ: dict[str, str], log_dir: Path) -> str
     return (log_dir / f"{command}.log").read_text()
 
 
-async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> list[str]:
+async def check_trace(collector: Collector, video_id: str) -> None:
+    """Check that one trace leads from the request to the finished video."""
+
+    def jobs() -> list[Span]:
+        spans = collector.named("portal:transcode")
+        return [span for span in spans if span.attributes["version_id"] == video_id]
+
+    # The job's span is exported last.
+    await until(jobs, timeout_s=30)
+    [request] = [
+        span
+        for span in collector.named("POST /api/videos")
+        if span.attributes["portal.request_id"] == REQUEST_ID
+    ]
+    assert (request.service, request.parent_id) == ("portal-web", "")
+    trace = [span for span in collector.spans if span.trace_id == request.trace_id]
+    [job] = jobs()
+    assert (job.service, job.parent_id) == ("portal-worker", request.span_id)
+    assert job.attributes["request_id"] == REQUEST_ID
+    for name in ("probe", "copy", "upload", "finish", "publish"):
+        line = collector.line_of(next(span for span in trace if span.name == name))
+        assert line[-2:] == ["portal:transcode", "POST /api/videos"]
+    for service in ("portal-web", "portal-worker"):
+        spans = [span for span in trace if span.service == service]
+        assert any("db.statement" in span.attributes for span in spans), "no database statement"
+        assert any(span.name == "GET" for span in spans), "no call to storage"
+    calls = [span for name in ("GET", "HEAD", "PUT") for span in collector.named(name)]
+    assert {urlsplit(call.attributes["http.url"]).path for call in calls} == {""}
+    assert collector.named("GET /api/videos/<id>"), "named by its route"
+    roots = {span.name for span in collector.spans if not span.parent_id}
+    assert all(name.split()[0] in ("GET", "POST") and "/" in name for name in roots), roots
+
+
+async def live(
+    portal: LivePortal, network: Network, collector: Collector, good: Path, bad: Path
+) -> list[str]:
     """Use the portal's features. Return its responses that contain no signed address."""
     database_url = portal.environ["DATABASE_URL"]
     for file, status in ((bad, "failed"), (good, "ready")):
-        video = await create(portal.base_url, file)
+        request_id = REQUEST_ID if status == "ready" else ""
+        video = await create(portal.base_url, file, request_id=request_id)
         assert await final_status(portal.base_url, video["id"]) == status
+    await check_trace(collector, video["id"])
     headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
     responses = [
         await answer(portal, "/metrics", 200, headers=headers),
@@ -177,7 +215,7 @@ async def test_output_contains_no_secret(
             secret = with_secrets(environ, network, collector)
             async with run_portal(secret, log_dir=tmp_path) as portal:
                 responses, without_database = await asyncio.gather(
-                    live(portal, network, short_video, bad),
+                    live(portal, network, collector, short_video, bad),
                     live_without_database(secret, tmp_path / "away"),
                 )
                 doctor = await output_of("doctor", secret, tmp_path)
