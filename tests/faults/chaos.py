@@ -1,4 +1,4 @@
-"""Restarted processes, and the remains of a settled portal, for tests of chaos."""
+"""Restarts and kills of processes, and the remains of a settled portal, for tests of chaos."""
 
 import signal
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import psycopg
 from api_client import rows
+from running_portal import until
 from running_up import environment
 
 from portal.processes.output import log_output
@@ -16,6 +17,7 @@ from portal.processes.supervisor import Children, ChildSpec, RestartPolicy
 
 # Any number of kills is followed by a restart.
 SOON = RestartPolicy(0.2, 0.5)
+RESTART_TIMEOUT_S = 30
 LEFT_TO_DO = """
 SELECT (SELECT count(*) FROM videos WHERE status = 'processing' OR complete_job_id IS NOT NULL)
      + (SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))
@@ -67,3 +69,19 @@ async def restarted(
     finally:
         for name in commands:
             sys.stderr.write((logs / f"{name}.log").read_text(errors="replace")[-10_000:])
+
+
+def pid_of(children: Children, name: str) -> int | None:
+    """Return the process id of a running child, or None."""
+    running = children._running()
+    return next((child.pid for child, spec in running if spec.name == name), None)
+
+
+async def kill(children: Children, name: str, *, at_once: bool = True) -> None:
+    """Kill a child, or ask it to end, and wait until it is gone."""
+    waiting = {"timeout_s": RESTART_TIMEOUT_S, "interval_s": 0.01}
+    await until(lambda: pid_of(children, name), **waiting)
+    pid = pid_of(children, name)
+    with suppress(psutil.NoSuchProcess):
+        end(psutil.Process(pid), name, at_once=at_once)
+    await until(lambda: pid_of(children, name) != pid, **waiting)
