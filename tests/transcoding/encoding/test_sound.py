@@ -54,22 +54,6 @@ async def test_a_hole_in_the_sound_does_not_move_what_follows(
     check_published(await publish(source), corners=CORNERS, in_sync=True)
 
 
-async def test_other_tracks_are_ignored(make_media: MakeMedia, plain: Path) -> None:
-    """The file has time code, cover art and a second picture."""
-    cover = make_media("cover.png", *lavfi("testsrc2=s=64x64"), "-frames:v", "1")
-    source = make_media(
-        "many tracks.mov",
-        *("-i", str(plain), "-i", str(cover), *lavfi("testsrc=s=64x64:d=10")),
-        *("-map", "2:v", "-map", "0:a", "-map", "0:v", "-map", "1:v"),
-        *("-c", "copy", "-c:v:0", "mpeg4", "-timecode", "10:00:00:00"),
-        *("-disposition:v:0", "0", "-disposition:v:1", "default"),
-        *("-disposition:v:2", "attached_pic"),
-    )
-    facts = await probe(str(source))
-    assert facts.video.width == 640
-    assert len(facts.audio) == 1
-
-
 TINY = lavfi("testsrc2=s=64x48:r=10:d=1")
 UNCOMPRESSED = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
 TONE_AMPLITUDE = 0.2
