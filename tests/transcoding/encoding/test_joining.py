@@ -5,8 +5,8 @@ from pathlib import Path
 import av
 import pytest
 from decoded_media import listen, open_media, packets
-from media_recipes import COPYABLE, MakeMedia, as_yuv, beeps, card, jittering, lavfi
-from published import Publish, Published, joined
+from media_recipes import COPYABLE, as_yuv, beeps, card, jittering, lavfi
+from published import Publish, Published, Studio, joined
 
 from portal.transcoding.encoding.joining import StoredTrack, join_tracks
 from portal.transcoding.packaging.master import FinishedRendition
@@ -32,18 +32,18 @@ def top_boxes(path: Path) -> list[bytes]:
 
 
 async def test_joined_file_has_the_frames_and_times_of_the_stream_with_its_index_first(
-    make_media: MakeMedia, publish: Publish, work_dir: Path
+    studio: Studio, work_dir: Path
 ) -> None:
     """The film's top is copied, its frames come at uneven times, and it has two sounds."""
     picture = card(size="640x360", duration_s=SECONDS, flashes_s=FLASHES_S)
     sounds = (beeps(duration_s=SECONDS, at_s=FLASHES_S), f"sine=f=500:d={SECONDS}:r=48000")
-    source = make_media(
+    source = studio.make(
         "two sounds.mp4",
         *(*lavfi(picture, *sounds), "-map", "0:v", "-map", "1:a", "-map", "2:a"),
         *("-vf", jittering(as_yuv(), 4000), "-c:v", "libx264", *COPYABLE, "-c:a", "aac"),
         *("-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu"),
     )
-    published = await publish(source)
+    published = await studio.publish(source)
     videos = published.result.renditions
     assert [video.copied for video in videos] == [False, True]
     stored_sounds = [stored_track(published, sound) for sound in published.result.audio]

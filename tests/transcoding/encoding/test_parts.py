@@ -8,22 +8,30 @@ from pathlib import Path
 import pytest
 from decoded_media import Packet, packets
 from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, join_streams, lavfi
-from published import FolderSink, Result, frames, ignore, joined, make_pass, playlist
+from published import (
+    FolderSink,
+    Result,
+    encode_parts,
+    frames,
+    ignore,
+    joined,
+    make_pass,
+    playlist,
+    probe,
+)
 
 from portal.transcoding.encoding.encode import encode_part
 from portal.transcoding.encoding.parts import (
     Part,
     PartsDontJoin,
     Pass,
-    Rendition,
-    Segment,
     check_joins,
     is_whole,
 )
 from portal.transcoding.encoding.sink import ignore_stored
 from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
-from portal.transcoding.planning.ladder import Rung
+from portal.transcoding.planning.ladder import Rung, plan_renditions
 
 # Parts of a film of five segments in the order in which they are made.
 PARTS = (
@@ -213,44 +221,28 @@ async def test_joins_lengths_and_init_segments_are_checked(
     make_media: MakeMedia, sink: FolderSink, tmp_path: Path
 ) -> None:
     path = make_media("joins.mp4", *lavfi("color=teal:s=64x48:r=10:d=9"), *X264)
-    result = await make_pass(path, sink=sink, work_dir=tmp_path)
-    [rung] = result.plan.video
-    folder = sink.folder / rung.name
-    init = (folder / INIT_NAME).read_bytes()
-    scale = time_scale(init)
-    segments = []
-    for number, listed in enumerate(playlist(sink.folder, rung.name).segments):
-        facts = inspect_segment((folder / listed.uri).read_bytes())
-        segments.append(
-            Segment(
-                number=number,
-                uri=listed.uri,
-                size_bytes=1,
-                duration_s=(facts.until_ticks - facts.from_ticks) / scale,
-                facts=facts,
-            )
-        )
+    source = await probe(path)
+    plan = plan_renditions(source)
+    [rung] = plan.video
     starts_s = [0.0, 4.0, 8.0]
+    of_pass = Pass(
+        source_url=str(path), probe=source, plan=plan, rungs=plan.video, starts_s=starts_s
+    )
+    storing = {"sink": sink, "work_dir": tmp_path}
+    _, renditions = await encode_parts(of_pass, [Part()], ignore, storing)
+    segments = renditions[rung.name].segments
     assert all(is_whole(segment, rung, starts_s) for segment in segments)
     assert not is_whole(replace(segments[0], duration_s=3.8), rung, starts_s)
-    check_joins({rung.name: Rendition(init=init, segments=tuple(segments))})
-    without_middle = (segments[0], segments[2])
+    check_joins(renditions)
+    without_middle = replace(renditions[rung.name], segments=(segments[0], segments[2]))
     with pytest.raises(PartsDontJoin, match="gap of 4"):
-        check_joins({rung.name: Rendition(init=init, segments=without_middle)})
-    of_pass = Pass(
-        source_url=str(path),
-        probe=result.source,
-        plan=result.plan,
-        rungs=result.plan.video,
-        starts_s=starts_s,
-    )
+        check_joins({rung.name: without_middle})
     with pytest.raises(PartsDontJoin, match="init segment"):
         await encode_part(
             of_pass,
             Part(first=2, until=3),
             inits={rung.name: b"another"},
-            sink=sink,
-            work_dir=tmp_path,
             on_progress=ignore,
             on_stored=ignore_stored,
+            **storing,
         )

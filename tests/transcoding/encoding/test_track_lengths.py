@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from decoded_media import look
 from media_recipes import COPYABLE, EXACT_TIMES, MakeMedia, as_yuv, card, lavfi
-from published import Publish, Published, playlist
+from published import Published, Studio, playlist
 
 SEGMENT_S = 4
 TICK_S = 0.001
@@ -35,13 +35,13 @@ def check_length(published: Published, film_s: float) -> None:
     ids=["copied", "encoded", "fragmented"],
 )
 async def test_sound_that_begins_late_or_ends_early_is_filled_up_by_silence(
-    codec: Sequence[str], make_media: MakeMedia, publish: Publish
+    codec: Sequence[str], studio: Studio
 ) -> None:
     inputs = (*lavfi(f"testsrc2=s={SMALL}:r=10:d={FILM_S}", "sine=d=2,volume=2"), "-itsoffset", "3")
     maps = ("-map", "0", "-map", "1", "-map", "2", "-ac", "2")
 
     late = lavfi("sine=d=3:r=44100,volume=2")
-    published = await publish(make_media("sounds.mp4", *inputs, *late, *maps, *codec))
+    published = await studio.publish(studio.make("sounds.mp4", *inputs, *late, *maps, *codec))
 
     assert published.result.renditions[-1].copied == (codec not in (ENCODED, FRAGMENTED))
     check_length(published, FILM_S)
@@ -58,11 +58,11 @@ async def test_sound_that_begins_late_or_ends_early_is_filled_up_by_silence(
     ("picture_s", "codec"), [(0.1, (*X264, *COPYABLE)), (4.5, (*X264, *COPYABLE)), (2, FRAGMENTED)]
 )
 async def test_the_last_frame_stays_until_the_sound_ends(
-    picture_s: float, codec: Sequence[str], make_media: MakeMedia, publish: Publish
+    picture_s: float, codec: Sequence[str], studio: Studio
 ) -> None:
     inputs = lavfi(f"testsrc2=s={SMALL}:r=10:d={picture_s}", f"sine=d={FILM_S}")
 
-    published = await publish(make_media("picture ends.mp4", *inputs, *codec))
+    published = await studio.publish(studio.make("picture ends.mp4", *inputs, *codec))
 
     assert not published.result.renditions[-1].copied
     check_length(published, FILM_S)
@@ -108,21 +108,19 @@ def recording(make_media: MakeMedia, times_s: Sequence[float] = GAPS_S) -> Path:
     return make_media("recording.mp4", *lavfi(picture), "-vf", lit, *codec)
 
 
-async def test_a_frame_is_repeated_where_a_segment_begins(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    published = await publish(recording(make_media))
+async def test_a_frame_is_repeated_where_a_segment_begins(studio: Studio) -> None:
+    published = await studio.publish(recording(studio.make))
 
     assert published.result.plan.is_held
     check_length(published, 25.2)
     check_held(published, GAPS_S)
 
 
-async def test_slides_are_repeated(make_media: MakeMedia, publish: Publish) -> None:
+async def test_slides_are_repeated(studio: Studio) -> None:
     picture = card(size=SMALL, rate="1/5", duration_s=20, flashes_s=[5, 15], flash_s=5)
 
-    published = await publish(
-        make_media("slides.mp4", *lavfi(picture), "-vf", as_yuv(), *ENCODED, "-bf", "0")
+    published = await studio.publish(
+        studio.make("slides.mp4", *lavfi(picture), "-vf", as_yuv(), *ENCODED, "-bf", "0")
     )
 
     check_length(published, 20)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import av
 import pytest
-from media_recipes import MakeMedia, lavfi
-from published import FolderSink, Publish, playlist, transcode
+from media_recipes import lavfi
+from published import FolderSink, Publish, Studio, playlist, transcode
 
 from portal.transcoding.encoding.pictures import POSTER_NAME
 
@@ -36,21 +36,19 @@ async def test_progress_follows_the_film(
     async def remember(seconds: float) -> None:
         written_s.append(seconds)
 
-    result = await transcode(str(plain), sink=sink, work_dir=work_dir, on_progress=remember)
+    result = await transcode(plain, sink=sink, work_dir=work_dir, on_progress=remember)
     assert written_s == sorted(written_s)
     assert written_s[-1] == pytest.approx(result.output.duration_s, abs=0.2)
     assert any(1 < seconds < result.output.duration_s - 1 for seconds in written_s)
 
 
-async def test_the_poster_is_a_picture_and_not_the_black_lead(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    source = make_media(
+async def test_the_poster_is_a_picture_and_not_the_black_lead(studio: Studio) -> None:
+    source = studio.make(
         "black lead.mp4",
         *lavfi("color=black:s=320x180:r=25:d=2", "testsrc2=s=320x180:r=25:d=4"),
         *("-filter_complex", "[0][1]concat", "-pix_fmt", "yuv420p"),
     )
-    published = await publish(source)
+    published = await studio.publish(source)
     assert published.result.has_poster
     with av.open(str(published.folder / POSTER_NAME)) as container:
         frame = next(container.decode(video=0))
