@@ -40,7 +40,7 @@ PARTS = (
     Part(first=1, until=3, prefix="1-"),
 )
 TWO_RUNGS = "544x308"
-ONE_RUNG = "320x180"
+ONE_RUNG = "96x64"
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-level:v", "5.1", "-pix_fmt", "yuv420p")
 B_FRAMES = (*X264, "-bf", "3", "-g", "75")
 LATE = ("-vf", "settb=AVTB,setpts=PTS+0.0213/TB")

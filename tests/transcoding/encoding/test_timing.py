@@ -36,7 +36,7 @@ def check_joins(published: Published, name: str) -> None:
 async def test_every_frame_is_shown_at_its_time(
     filters: str, rate: str, b_frames: int, studio: Studio
 ) -> None:
-    inputs = lavfi(f"testsrc2=s=320x180:r={rate}:d=13")
+    inputs = lavfi(f"testsrc2=s=96x64:r={rate}:d=13")
     options = ("-vf", filters, *QUICK, "-bf", str(b_frames), *EXACT_TIMES)
     source = studio.make("timing.mp4", *inputs, *options)
 
