@@ -9,12 +9,13 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from passes import Worker, first_attempt
+from passes import Worker, begun, first_attempt
 from running_portal import make_video
 
-from portal.database.models import Attempt
+from portal.database.models import Attempt, Outcome, Video
 from portal.database.work_models import MadeSegment, PassPart
 from portal.errors import StorageUnavailable
+from portal.films import encoding, passes
 from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 
@@ -56,6 +57,25 @@ async def test_released_pass_records_the_reason(
     row = await Attempt.get(video_id=video.id)
     assert (row.outcome, row.error_code) == ("handed_back", code)
     assert row.error_detail == (reason if code else None)
+
+
+async def test_pass_gives_way_to_a_video_that_waits(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "MIN_RUN_S", 0)
+    monkeypatch.setattr(encoding, "LOOK_S", 0)
+    clip = make_video(worker.folder / "clip.mp4", size="640x360")
+    video = await worker.look_into(await worker.publish(clip))
+    attempt = await begun(video.id)
+
+    async def another_waits(job_id: int) -> bool:
+        return job_id == video.complete_job_id
+
+    monkeypatch.setattr(encoding, "is_overtaken", another_waits)
+    with pytest.raises(encoding.Preempted):
+        await passes.make_missing(attempt, worker.tools)
+    assert (await Attempt.get(id=attempt.id)).outcome == Outcome.HANDED_BACK
+    assert (await Video.get(id=video.id)).complete_job_id is not None
 
 
 @pytest.mark.parametrize(("lacks", "outcome"), [(True, "handed_back"), (False, "failed")])

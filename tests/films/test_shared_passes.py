@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from api_client import run_sql
-from passes import EARLY, Worker, first_attempt
+from passes import EARLY, Worker, first_attempt, make_source
 
-from portal.database.models import Rendition, Video, VideoStatus
+from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress, PassPart
-from portal.films import encoding, parts
+from portal.films import attempts, encoding, parts
 from portal.films.outputs import open_rendition
 from portal.storage.objects import output_prefix
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -21,7 +21,11 @@ from portal.transcoding.packaging.cmaf import inspect_segment
 pytestmark = pytest.mark.usefixtures("early_first")
 [EARLY_NAME] = EARLY
 SEGMENTS = 10
-# Makes leases expire without waiting.
+# Make leases of attempts and of parts expire without waiting.
+LEASE_PASSES = """
+UPDATE attempts SET lease_expires_at = now() - interval '1 s' WHERE outcome IS NULL;
+UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'
+"""
 EXPIRE = "UPDATE pass_parts SET lease_expires_at = now() - interval '1 s' WHERE NOT is_done"
 
 
@@ -109,3 +113,31 @@ async def test_segments_that_do_not_join_are_made_again(begun: Video, worker: Wo
     uris = await finished(begun, worker)
     assert len(parts_of(uris)) == 1
     assert not {row.uri for row in later} & {*uris}
+
+
+@pytest.mark.slow
+async def test_film_with_far_key_frames_is_not_divided(worker: Worker) -> None:
+    options = ("-g", "9999", "-sc_threshold", "0")
+    film = make_source(worker.folder / "film.mp4", *options, seconds=63, size="320x180", rate=5)
+    video = await worker.publish(film)
+    await worker.end_after(await first_attempt(video), segments=1)
+    # No part is expected to take any time, so one part has all segments.
+    assert (await PassInProgress.get(version_id=video.version_id)).segment_s == 0
+
+
+@pytest.mark.slow
+async def test_lost_attempt_with_segments_does_not_count_and_a_failed_one_leaves_none(
+    worker: Worker, film: Path
+) -> None:
+    video = await worker.publish(film)
+    await worker.end_after(await first_attempt(video), segments=2)
+    # The attempt looks as if it had not been released.
+    await Attempt.filter(video_id=video.id).update(outcome=None, finished_at=None)
+    await run_sql(worker.resources.config.database_url, LEASE_PASSES)
+    second = await first_attempt(video)
+    assert not second.is_cautious
+    [lost, _] = await Attempt.filter(video_id=video.id).order_by("number")
+    assert (lost.outcome, lost.error_code) == (Outcome.HANDED_BACK, "worker_lost")
+    # Segments of a failed attempt are deleted.
+    await attempts.release(second, Outcome.FAILED, attempts.Failure("internal_error"))
+    assert not await MadeSegment.exists(version_id=video.version_id)

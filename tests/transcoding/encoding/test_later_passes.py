@@ -14,6 +14,7 @@ from media_recipes import (
     card,
     jittering,
     make_card,
+    with_late,
 )
 from published import MASTER_TYPE, FolderSink, Published, make_pass, playlist
 from published_checks import check_published
@@ -27,10 +28,11 @@ EVERY_3_S = (*COPYABLE, "-g", "75", *EXACT_TIMES)
 
 
 @pytest.mark.parametrize(
-    ("first", "rate", "options", "yuv", "starts_s"),
+    ("first", "rate", "options", "yuv", "late_s", "starts_s"),
     [
-        pytest.param("240p", "30", VARYING, VARIABLE, (0, 4, 8, 12), id="variable"),
-        pytest.param("306p", "25", EVERY_3_S, jittering(as_yuv(), 4000), (0, 3, 9), id="copied"),
+        pytest.param("240p", "30", VARYING, VARIABLE, 0, (0, 4, 8, 12), id="variable"),
+        pytest.param("306p", "25", EVERY_3_S, jittering(as_yuv(), 4000), 0, (0, 3, 9), id="copied"),
+        pytest.param("306p", "25", COPYABLE, as_yuv(), 0.5, (0, 4.5, 8.5, 12.5), id="late copy"),
     ],
 )
 async def test_a_later_pass_joins_on_to_the_first(
@@ -38,6 +40,7 @@ async def test_a_later_pass_joins_on_to_the_first(
     rate: str,
     options: tuple[str, ...],
     yuv: str,
+    late_s: float,
     starts_s: tuple[float, ...],
     make_media: MakeMedia,
     tmp_path: Path,
@@ -45,6 +48,8 @@ async def test_a_later_pass_joins_on_to_the_first(
     picture = card(rate=rate, duration_s=14, flashes_s=(0.6, 13))
     sound = beeps(duration_s=14, at_s=(0.6, 13))
     source = make_card(make_media, "passes.mp4", *options, picture=picture, sound=sound, yuv=yuv)
+    if late_s:
+        source = with_late(make_media, "late.mp4", source, "0:v", late_s)
     sink = FolderSink(tmp_path / "sink")
     work_dir = tmp_path / "work"
     early = await make_pass(source, wanted=[first], sink=sink, work_dir=work_dir)
@@ -57,7 +62,7 @@ async def test_a_later_pass_joins_on_to_the_first(
         source, wanted=[other], reference=reference, sink=sink, work_dir=work_dir
     )
 
-    assert early.renditions[0].copied == (options == EVERY_3_S)
+    assert early.renditions[0].copied == (first == "306p")
     assert all(name.startswith(f"{other}/") for name in sink.names[early_count:])
     assert not later.has_poster
     assert playlist(sink.folder, other).starts_s == pytest.approx(reference.starts_s, abs=1e-4)
@@ -66,4 +71,4 @@ async def test_a_later_pass_joins_on_to_the_first(
     master = master_playlist([("", each) for each in renditions])
     await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
     whole = replace(early, output=replace(early.output, renditions=renditions))
-    check_published(Published(source, whole, sink), corners=CORNERS, in_sync=True)
+    check_published(Published(source, whole, sink), corners=CORNERS, in_sync=not late_s)
