@@ -4,8 +4,11 @@ import io
 from pathlib import Path
 
 import av
+import numpy as np
+from numpy.typing import NDArray
 from running_portal import run_ffmpeg
 
+Luma = NDArray[np.uint8]
 FPS = 25
 # Columns of the picture, each of which is one digit of the frame's number.
 DIGITS = 16
@@ -44,11 +47,12 @@ def time_of_tone(frequency_hz: float, track: int = 0) -> float:
 
 def shown_numbers(film: bytes | Path) -> list[int]:
     """Return the numbers of the frames of a film by `make_numbered`, or of its playlist."""
-    numbers = []
     with av.open(str(film) if isinstance(film, Path) else io.BytesIO(film)) as container:
-        for frame in container.decode(video=0):
-            luma = frame.to_ndarray(format="gray")
-            middles = [luma.shape[1] * (2 * digit + 1) // (2 * DIGITS) for digit in range(DIGITS)]
-            ones = luma[:, middles].mean(axis=0) > _BRIGHT
-            numbers.append(sum(1 << digit for digit in range(DIGITS) if ones[digit]))
-    return numbers
+        return [number_in(frame.to_ndarray(format="gray")) for frame in container.decode(video=0)]
+
+
+def number_in(luma: Luma) -> int:
+    """Return the number that a picture shows."""
+    middles = [luma.shape[1] * (2 * digit + 1) // (2 * DIGITS) for digit in range(DIGITS)]
+    ones = luma[:, middles].mean(axis=0) > _BRIGHT
+    return sum(1 << digit for digit in range(DIGITS) if ones[digit])

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,41 +75,6 @@ async def first_attempt(video: Video) -> OpenAttempt:
     return attempt
 
 
-async def ended_after(
-    attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
-) -> None:
-    """Run a pass, and cancel it once this number of further segments is stored.
-
-    A first pass must also have stored the beginning of the sound.
-    """
-    pictures = MadeSegment.filter(version_id=attempt.version_id).exclude(
-        rendition__startswith="audio"
-    )
-    first = len({segment.number for segment in await pictures})
-    tools = tools_for(resources, work_dir)
-    note = Heartbeat.report_stored
-    make_first = partial(passes.make_playable, hooks=VERSION_HOOKS)
-    make = passes.make_missing if attempt.targets else make_first
-    running = asyncio.create_task(make(attempt, tools))
-    missing = {*range(first, first + segments)}
-    if not attempt.targets and not first:
-        missing.add(SOUND)
-
-    def note_and_end(beat: Heartbeat, rendition: str, segment: Segment) -> None:
-        note(beat, rendition, segment)
-        if rendition != "audio":
-            missing.discard(segment.number)
-        elif segment.number == 0:
-            missing.discard(SOUND)
-        # A second cancellation would interrupt the cleanup.
-        if not missing and not running.cancelling():
-            running.cancel()
-
-    with patch.object(Heartbeat, "report_stored", note_and_end), suppress(asyncio.CancelledError):
-        await running
-    assert not missing, "the pass ended by itself"
-
-
 async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:
     """Create a video from a file, and run its first pass and the job for its storyboard."""
     video = await published_file(client, resources, file)
@@ -134,3 +100,62 @@ async def states(video: Video) -> dict[str, str]:
     """Return the state of each rendition."""
     rows = await Rendition.filter(version_id=video.version_id)
     return {row.name: str(row.state) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Worker in this process, with a client of its portal and a folder for its files."""
+
+    client: Client
+    resources: WebContext
+    folder: Path
+
+    @property
+    def tools(self) -> Tools:
+        return tools_for(self.resources, self.folder)
+
+    async def publish(self, file: Path) -> Video:
+        return await published_file(self.client, self.resources, file)
+
+    async def look_into(self, video: Video) -> Video:
+        return await looked_into(video, self.resources, self.folder)
+
+    async def make_playable(self, video: Video) -> Video:
+        return await make_playable(video, self.resources, self.folder)
+
+    async def make_missing(self, video: Video) -> bool:
+        return await make_missing(video, self.resources, self.folder)
+
+    async def run(self, attempt: OpenAttempt) -> None:
+        """Run the first pass of an attempt."""
+        await passes.make_playable(attempt, self.tools, hooks=VERSION_HOOKS)
+
+    async def end_after(self, attempt: OpenAttempt, *, segments: int) -> None:
+        """Run a first pass, and cancel it once this number of further segments is stored.
+
+        The first one must also have stored the beginning of the sound.
+        """
+        pictures = MadeSegment.filter(version_id=attempt.version_id).exclude(
+            rendition__startswith="audio"
+        )
+        first = len({segment.number for segment in await pictures})
+        note = Heartbeat.report_stored
+        running = asyncio.create_task(self.run(attempt))
+        missing = {*range(first, first + segments), *([] if first else [SOUND])}
+
+        def note_and_end(beat: Heartbeat, rendition: str, segment: Segment) -> None:
+            note(beat, rendition, segment)
+            if rendition != "audio":
+                missing.discard(segment.number)
+            elif segment.number == 0:
+                missing.discard(SOUND)
+            # A second cancellation would interrupt the cleanup.
+            if not missing and not running.cancelling():
+                running.cancel()
+
+        with (
+            patch.object(Heartbeat, "report_stored", note_and_end),
+            suppress(asyncio.CancelledError),
+        ):
+            await running
+        assert not missing, "the pass ended by itself"

@@ -1,4 +1,4 @@
-"""Errors of the database that are outages, as a real server raises them."""
+"""Errors of the database that are outages."""
 
 import inspect
 from uuid import uuid4
@@ -37,26 +37,16 @@ OUTAGES = {
     # A failover has demoted the server.
     "ReadOnlySqlTransaction",
 }
-RAISE = "DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{}'; END $$"
 
 
-async def test_outages_among_all_states_of_the_server(config: Config) -> None:
+def test_outages_among_all_states_of_the_server() -> None:
     classes = {
         error.sqlstate: error
         for _, error in inspect.getmembers(errors, inspect.isclass)
         if issubclass(error, psycopg.Error) and error.sqlstate
     }
     assert len(classes) > 200
-    outages = set()
-    connection = await psycopg.AsyncConnection.connect(config.database_url, autocommit=True)
-    async with connection:
-        for state, error_class in classes.items():
-            with pytest.raises(psycopg.Error) as caught:
-                await connection.execute(RAISE.format(state))
-            assert type(caught.value) is error_class
-            if is_outage(caught.value):
-                outages.add(error_class.__name__)
-    assert outages == OUTAGES
+    assert {error.__name__ for error in classes.values() if is_outage(error())} == OUTAGES
 
 
 async def test_refused_or_ended_connection_is_an_outage(config: Config) -> None:

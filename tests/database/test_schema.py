@@ -67,36 +67,9 @@ def test_queue_tables_are_those_of_the_installed_procrastinate() -> None:
     assert QUEUE.read_text().endswith(SchemaManager.get_schema())
 
 
-async def test_upgrade_results_in_the_schema_of_a_new_database(old_database: Config) -> None:
-    with psycopg.connect(old_database.database_url, autocommit=True) as database:
-        await schema.migrate(old_database)
-        upgraded = set(database.execute(CATALOG))
-        database.execute("DROP SCHEMA public CASCADE")
-        database.execute("CREATE SCHEMA public")
-        await schema.migrate(old_database)
-        assert upgraded == set(database.execute(CATALOG))
-
-
-async def test_migrations_have_no_time_limit(
-    old_database: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "USE_LIMIT_S", 0.01)
-    monkeypatch.setattr(connection, "STATEMENT_TIMEOUT_MS", 1)
-    await schema.migrate(old_database)
-
-
-async def test_functions_are_replaced_by_each_migration_run(config: Config) -> None:
-    with psycopg.connect(config.database_url, autocommit=True) as database:
-        before = set(database.execute(CATALOG))
-        database.execute(OTHER_FUNCTION)
-        assert before != set(database.execute(CATALOG))
-        await schema.migrate(config)
-        assert before == set(database.execute(CATALOG))
-
-
-async def test_upgrade_keeps_rows(old_database: Config) -> None:
-    await schema.migrate(old_database)
-    async with open_database(old_database):
+async def check_rows(config: Config) -> None:
+    """Check that the upgrade has kept the rows of version 0.5.0."""
+    async with open_database(config):
         account = await Account.get()
         video = await Video.get()
         webhook = await Webhook.get()
@@ -119,6 +92,32 @@ async def test_upgrade_keeps_rows(old_database: Config) -> None:
         assert makers == [account.id, account.id]
         # Events of a deleted video keep only who could see the video.
         assert {frozenset(event.data or ()) for event in of_deleted} == {frozenset(hidden.was)}
+
+
+async def test_upgrade_keeps_rows_and_results_in_the_schema_of_a_new_database(
+    old_database: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        # Migrations have no time limit.
+        patch.setattr(connection, "USE_LIMIT_S", 0.01)
+        patch.setattr(connection, "STATEMENT_TIMEOUT_MS", 1)
+        await schema.migrate(old_database)
+    await check_rows(old_database)
+    with psycopg.connect(old_database.database_url, autocommit=True) as database:
+        upgraded = set(database.execute(CATALOG))
+        database.execute("DROP SCHEMA public CASCADE")
+        database.execute("CREATE SCHEMA public")
+        await schema.migrate(old_database)
+        assert upgraded == set(database.execute(CATALOG))
+
+
+async def test_functions_are_replaced_by_each_migration_run(config: Config) -> None:
+    with psycopg.connect(config.database_url, autocommit=True) as database:
+        before = set(database.execute(CATALOG))
+        database.execute(OTHER_FUNCTION)
+        assert before != set(database.execute(CATALOG))
+        await schema.migrate(config)
+        assert before == set(database.execute(CATALOG))
 
 
 async def test_database_older_than_the_baseline_is_refused(old_database: Config) -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
-from passes import make_source
+from api_client import Client
+from passes import Worker, make_source
 
+from portal.http.composition import WebContext
 from portal.transcoding.planning import ladder
 
 
@@ -18,3 +20,8 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def early_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every ladder in two passes, even if it is encoded quickly."""
     monkeypatch.setattr(ladder, "_EARLY_FROM_ENCODE_S", 0)
+
+
+@pytest.fixture
+def worker(client: Client, resources: WebContext, tmp_path: Path) -> Worker:
+    return Worker(client, resources, tmp_path)

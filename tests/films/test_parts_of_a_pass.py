@@ -1,12 +1,11 @@
 """Parts of a pass: which segments a worker gets, and leases of parts."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from api_client import rows, run_sql
 from page_rows import make_row, make_segment
-from passes import first_attempt, tools_for
+from passes import Worker, first_attempt
 from psycopg import AsyncConnection
 
 from portal.database.connection import transaction
@@ -165,15 +164,13 @@ async def test_part_with_an_expired_lease_is_lost(video: Video, resources: WebCo
         await parts.renew(lease)
 
 
-async def test_helper_ends_once_its_part_is_no_longer_needed(
-    video: Video, resources: WebContext, tmp_path: Path
-) -> None:
+async def test_helper_ends_once_its_part_is_no_longer_needed(video: Video, worker: Worker) -> None:
     attempt = await first_attempt(video)
     lease = await claimed(video, is_helper=True)
     await attempts.release(attempt, Outcome.FAILED, Failure("internal_error"))
     with pytest.raises(LeaseLost):
         await parts.renew(lease)
-    await encoding.help_with(video.id, tools_for(resources, tmp_path))
+    await encoding.help_with(video.id, worker.tools)
     assert not await MadeSegment.exists()
 
 

@@ -1,14 +1,13 @@
 """First job of a file: it is refused, made playable by copying, or left to an encode."""
 
 import gzip
-import time
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 from api_client import Client, presign, put, rows
-from mp4_writer import same_picture
-from passes import EARLY, LATER, ended_after, first_attempt, looked_into, published_file
+from passes import EARLY, LATER, Worker, first_attempt
 from published import probe
 
 from portal.database.models import Attempt, Rendition, VideoStatus
@@ -20,64 +19,57 @@ from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
-SOON_S = 60
 
 
-async def queued(resources: WebContext) -> list[tuple[int, str, str, str]]:
-    return [tuple(row) for row in await rows(resources.config.database_url, JOBS)]
+async def queued(worker: Worker) -> list[tuple[int, str, str, str]]:
+    return [tuple(row) for row in await rows(worker.resources.config.database_url, JOBS)]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("early_first")
 async def test_file_that_needs_an_encoder_is_left_to_another_job(
-    client: Client,
-    resources: WebContext,
-    film: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    worker: Worker, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    created = await published_file(client, resources, film)
+    created = await worker.publish(film)
 
-    video = await looked_into(created, resources, tmp_path)
+    video = await worker.look_into(created)
 
     assert video.status is VideoStatus.PROCESSING
     assert not await Attempt.exists()
     planned = await Rendition.filter(version_id=video.version_id)
     assert {row.name for row in planned} == {*EARLY, *LATER, "audio"}
     assert {(row.state, row.attempt_number, row.tries) for row in planned} == {("planned", None, 0)}
-    [look, encode] = await queued(resources)
+    [look, encode] = await queued(worker)
     assert look == (created.transcode_job_id, "portal:transcode", "prepare", "todo")
     assert encode == (video.encode_job_id, "portal:encode", "transcode", "todo")
 
     # The probe of the first job is stored.
     monkeypatch.delattr(sources, "examine")
-    await ended_after(await first_attempt(video), resources, tmp_path, segments=1)
+    await worker.end_after(await first_attempt(video), segments=1)
 
 
 async def test_file_that_is_only_copied_is_made_playable_at_once(
-    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
+    worker: Worker, short_video: Path
 ) -> None:
-    created = await published_file(client, resources, short_video)
-    video = await looked_into(created, resources, tmp_path)
+    created = await worker.publish(short_video)
+    video = await worker.look_into(created)
     assert video.status is VideoStatus.READY
     assert (await Rendition.get(version_id=video.version_id, kind="video")).copied
     assert video.transcode_job_id == created.transcode_job_id
-    [_, storyboard] = await queued(resources)
+    [_, storyboard] = await queued(worker)
     assert storyboard == (video.storyboard_job_id, "portal:storyboard", "chores", "todo")
     assert video.complete_job_id is None
 
 
-async def test_file_that_is_refused_leaves_its_attempt_as_before(
-    client: Client, resources: WebContext, tmp_path: Path
-) -> None:
-    text = tmp_path / "notes.mp4"
+async def test_file_that_is_refused_leaves_its_attempt_as_before(worker: Worker) -> None:
+    text = worker.folder / "notes.mp4"
     text.write_text("These are notes, not a video.\n" * 100)
-    created = await published_file(client, resources, text)
-    video = await looked_into(created, resources, tmp_path)
+    created = await worker.publish(text)
+    video = await worker.look_into(created)
     assert (video.status, video.failure_code) == (VideoStatus.FAILED, "not_a_video")
     [attempt] = await Attempt.filter(video_id=video.id)
     assert (attempt.outcome, attempt.error_code) == ("failed", "not_a_video")
-    assert len(await queued(resources)) == 1
+    assert len(await queued(worker)) == 1
 
 
 async def test_file_with_a_content_encoding_is_not_inflated(
@@ -93,20 +85,11 @@ async def test_file_with_a_content_encoding_is_not_inflated(
     assert caught.value.code is RejectCode.NOT_A_VIDEO
 
 
-@pytest.mark.soak
-async def test_pictures_that_share_their_bytes_are_refused_by_the_expected_time(
-    client: Client, resources: WebContext, tmp_path: Path
-) -> None:
-    """The file is within all other limits: 8192x4320, under twelve hours, and 4.4 MB."""
-    file = tmp_path / "same.mp4"
-    file.write_bytes(same_picture(1_000_000))
-    assert file.stat().st_size < 5_000_000
-    created = await published_file(client, resources, file)
-    began = time.monotonic()
-    video = await looked_into(created, resources, tmp_path)
-    assert time.monotonic() - began < SOON_S
+async def test_file_is_refused_by_its_expected_time(worker: Worker, film: Path) -> None:
+    config = replace(worker.resources.config, max_transcode_s=0.1)
+    limited = replace(worker, resources=replace(worker.resources, config=config))
+    video = await limited.look_into(await worker.publish(film))
     assert (video.status, video.failure_code) == (VideoStatus.FAILED, "too_much_work")
-    assert "24 h" in (video.failure_message or "")
 
 
 def test_too_much_work_is_refused_by_the_time_that_ffmpeg_works(

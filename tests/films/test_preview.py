@@ -10,14 +10,13 @@ import pytest
 from api_client import Client, answered
 from page_rows import change_video, make_row
 from page_texts import words_of
-from passes import ended_after, first_attempt, published_file, tools_for
+from passes import Worker, first_attempt
 from running_portal import until
 from yarl import URL
 
 from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment
-from portal.features import VERSION_HOOKS
-from portal.films import passes, progress
+from portal.films import progress
 from portal.films.progress import held
 from portal.http.composition import WebContext
 from portal.http.formatting import clock
@@ -69,23 +68,23 @@ async def sizes(client: Client, path: str, playlist: MediaPlaylist) -> list[int]
 
 
 async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
+    worker: Worker, film: Path
 ) -> None:
-    video = await published_file(client, resources, film)
-    state = await answered(await client.get(f"/api/videos/{video.id}/transcode"))
+    video = await worker.publish(film)
+    state = await answered(await worker.client.get(f"/api/videos/{video.id}/transcode"))
     assert state["previewUrl"] is None
-    await expect_nothing(client, video)
-    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
+    await expect_nothing(worker.client, video)
+    await worker.end_after(await first_attempt(video), segments=2)
 
-    path = await preview_path(client, video)
-    record = await answered(await client.get(f"/api/videos/{video.id}"))
+    path = await preview_path(worker.client, video)
+    record = await answered(await worker.client.get(f"/api/videos/{video.id}"))
     assert (record["status"], record["playbackUrl"]) == ("processing", "")
-    master = (await text_at(client, path))[1]
+    master = (await text_at(worker.client, path))[1]
     assert 'CODECS="avc1.' in master
     assert "RESOLUTION=640x360" in master
     assert "I-FRAME" not in master
-    page = await text_at(client, f"/videos/{video.id}")
-    made_s = (await playlists(client, path))["360p"].duration_s
+    page = await text_at(worker.client, f"/videos/{video.id}")
+    made_s = (await playlists(worker.client, path))["360p"].duration_s
     part = f"You can watch the first {clock(made_s)} of 0:40."
     assert f"Still processing. {part}" in words_of(page[1])
     duration = re.search(r'data-duration="([\d.]+)"', page[1])
@@ -93,15 +92,15 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     assert float(duration[1]) == pytest.approx(40, abs=0.2)
     assert f'data-src="{path}"' in page[1]
     assert 'viewBox="0 0 1280 720"' in page[1]
-    begun = await playlists(client, path)
+    begun = await playlists(worker.client, path)
     assert begun.keys() == {"360p", "audio"}
     for name, playlist in begun.items():
         at = urljoin(path, f"{name}/playlist.m3u8")
-        text = (await text_at(client, at))[1]
+        text = (await text_at(worker.client, at))[1]
         assert "#EXT-X-PLAYLIST-TYPE:EVENT" in text
         assert "#EXT-X-START:TIME-OFFSET=0" in text
         assert not playlist.complete
-        assert all(await sizes(client, at, playlist))
+        assert all(await sizes(worker.client, at, playlist))
     # The pass may have stored another segment while it was ending.
     count = len(begun["360p"].segments)
     assert count >= 2
@@ -112,16 +111,16 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     second = await first_attempt(video)
     assert second.percent > 0
     assert not second.is_cautious
-    await ended_after(second, resources, tmp_path, segments=2)
-    grown = await playlists(client, path)
+    await worker.end_after(second, segments=2)
+    grown = await playlists(worker.client, path)
     assert grown["360p"].segments[:count] == begun["360p"].segments
     assert grown["audio"].segments[:2] == begun["audio"].segments[:2]
     assert len(grown["360p"].segments) >= count + 2
 
     third = await first_attempt(video)
     assert third.percent >= second.percent
-    await passes.make_playable(third, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
-    whole = await playlists(client, path)
+    await worker.run(third)
+    whole = await playlists(worker.client, path)
     for playlist in whole.values():
         assert playlist.complete
         assert playlist.duration_s == pytest.approx(40, abs=0.1)
@@ -129,7 +128,7 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     assert whole["360p"].duration_s == pytest.approx(40, abs=0.02)
     names = [URL(segment.uri).name for segment in whole["360p"].segments]
     assert {name.partition("-")[0] if "-" in name else "1" for name in names} == {"1", "2", "3"}
-    await check_resumed(client, video)
+    await check_resumed(worker.client, video)
 
 
 async def check_resumed(client: Client, video: Video) -> None:
@@ -151,16 +150,16 @@ async def expect_nothing(client: Client, video: Video) -> None:
 
 
 async def test_preview_has_no_other_files_and_ends_when_the_video_fails(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
+    worker: Worker, film: Path
 ) -> None:
-    video = await published_file(client, resources, film)
-    await ended_after(await first_attempt(video), resources, tmp_path, segments=1)
-    path = await preview_path(client, video)
+    video = await worker.publish(film)
+    await worker.end_after(await first_attempt(video), segments=1)
+    path = await preview_path(worker.client, video)
     for name in ("720p/playlist.m3u8", "../1/360p/playlist.m3u8", "x", "360p/iframes.m3u8"):
-        assert (await client.get(urljoin(path, name))).status_code == 404, name
+        assert (await worker.client.get(urljoin(path, name))).status_code == 404, name
     await change_video(video.id, status="failed")
     for name in ("master.m3u8", "360p/playlist.m3u8", "../1/360p/00000.m4s"):
-        assert (await client.get(urljoin(path, name))).status_code == 404, name
+        assert (await worker.client.get(urljoin(path, name))).status_code == 404, name
 
 
 async def test_first_segment_is_recorded_at_once(

@@ -4,24 +4,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from api_client import Client
 from passes import (
+    Worker,
     begun,
     first_attempt,
-    looked_into,
-    make_playable,
     make_source,
-    published_file,
     states,
-    tools_for,
 )
 
 from portal.database.event_models import Event
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.films import passes
-from portal.http.composition import WebContext
+from portal.films.outputs import open_rendition
 from portal.transcoding.errors import CopyUndeliverable
-from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.transcoding.planning import ladder
 
 
@@ -32,54 +27,38 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_source(path, "-g", "25", "-b:v", "1M", seconds=21, rate=5)
 
 
-async def made_later(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[str, ...]]:
+async def made_later(video: Video, worker: Worker) -> list[tuple[str, ...]]:
     """Complete a video's ladder; return the targets of each pass."""
     targets = []
     while (await Video.get(id=video.id)).complete_job_id is not None:
         attempt = await begun(video.id)
-        await passes.make_missing(attempt, tools_for(resources, work_dir))
+        await passes.make_missing(attempt, worker.tools)
         targets.append(attempt.targets)
     return targets
 
 
 @pytest.mark.slow
 async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
-    client: Client,
-    resources: WebContext,
-    film: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    worker: Worker, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder, "_APART_FROM_ENCODE_S", 0.3)
-    video = await looked_into(await published_file(client, resources, film), resources, tmp_path)
+    video = await worker.look_into(await worker.publish(film))
 
     assert video.status is VideoStatus.READY
     assert (video.has_poster, video.has_storyboard) == (True, False)
     present = await states(video)
     assert {name for name, state in present.items() if state == "complete"} == {"720p", "audio"}
 
-    assert await made_later(video, resources, tmp_path) == [("360p",), ("240p", "480p")]
+    assert await made_later(video, worker) == [("360p",), ("240p", "480p")]
 
     events = await Event.filter(video_id=video.id).order_by("number").values_list("type", flat=True)
-    assert list(map(str, events)) == [
-        "video.created",
-        "video.ready",
-        "video.rendition_added",
-        "video.rendition_added",
-    ]
+    kinds = ("created", "ready", "rendition_added", "rendition_added")
+    assert list(map(str, events)) == [f"video.{kind}" for kind in kinds]
     assert set((await states(video)).values()) == {"complete"}
     rows = await Rendition.filter(version_id=video.version_id, kind="video").order_by("position")
     assert [row.copied for row in rows] == [False, False, False, True]
-    playlists = [
-        parse_media_playlist(
-            (
-                await resources.storage.get(
-                    f"hls/{video.id}/{row.attempt_number}/{row.name}/playlist.m3u8"
-                )
-            ).decode()
-        )
-        for row in rows
-    ]
+    files = [await open_rendition(row, video.id, worker.resources.storage) for row in rows]
+    playlists = [each.playlist for each in files]
     assert {playlist.target_duration_s for playlist in playlists} == {5}
     for playlist in playlists:
         assert playlist.starts_s == pytest.approx(playlists[-1].starts_s, abs=0.001)
@@ -87,56 +66,56 @@ async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
 
 @pytest.mark.slow
 async def test_undeliverable_copy_is_encoded_with_a_note(
-    client: Client, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise CopyUndeliverable("parameter_sets")
 
     monkeypatch.setattr("portal.transcoding.encoding.encode.remux", refuse)
-    short = make_source(tmp_path / "film.mp4", "-g", "25", seconds=6, size="320x180", rate=5)
-    created = await published_file(client, resources, short)
+    short = make_source(worker.folder / "film.mp4", "-g", "25", seconds=6, size="320x180", rate=5)
+    created = await worker.publish(short)
 
-    video = await looked_into(created, resources, tmp_path)
+    video = await worker.look_into(created)
     assert video.status is VideoStatus.PROCESSING
     assert video.notes == ["copy_undeliverable"]
     assert not await Attempt.exists()
     assert not await Rendition.filter(copied=True).exists()
 
-    video = await make_playable(video, resources, tmp_path)
+    video = await worker.make_playable(video)
     assert (video.status, video.notes) == (VideoStatus.READY, ["copy_undeliverable"])
     assert (await states(video))["180p"] == "complete"
-    transcode = await (await client.get(f"/api/videos/{video.id}/transcode")).get_json()
+    transcode = await (await worker.client.get(f"/api/videos/{video.id}/transcode")).get_json()
     assert [note["code"] for note in transcode["notes"]] == ["copy_undeliverable"]
 
 
 @pytest.mark.parametrize(("lost", "status"), [(1, "ready"), (2, "processing")])
 async def test_a_copy_whose_worker_was_killed_is_copied_again_once(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path, lost: int, status: str
+    worker: Worker, film: Path, lost: int, status: str
 ) -> None:
-    video = await published_file(client, resources, film)
+    video = await worker.publish(film)
     for _ in range(lost):
         attempt = await first_attempt(video)
         await Attempt.filter(id=attempt.id).update(lease_expires_at=datetime.now(UTC))
-    video = await looked_into(video, resources, tmp_path)
+    video = await worker.look_into(video)
     # After two killed workers the file may be the cause, so the video is encoded.
     assert video.status == status
 
 
 @pytest.mark.slow
 async def test_copy_that_does_not_decode_is_replaced_by_an_encode(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
+    worker: Worker, film: Path
 ) -> None:
     """Players stop at faults that ffmpeg decodes around; a lower rendition reveals them."""
-    damaged = tmp_path / "damaged.mp4"
+    damaged = worker.folder / "damaged.mp4"
     content = bytearray(film.read_bytes())
     # A poster is chosen from the part before, which would reveal the damage.
     late = len(content) * 4 // 5
     content[late : late + 200] = bytes(byte ^ 0x55 for byte in content[late : late + 200])
     damaged.write_bytes(content)
-    video = await looked_into(await published_file(client, resources, damaged), resources, tmp_path)
+    video = await worker.look_into(await worker.publish(damaged))
     assert video.status is VideoStatus.READY
 
-    assert await made_later(video, resources, tmp_path) == [("240p", "360p", "480p"), ("720p",)]
+    assert await made_later(video, worker) == [("240p", "360p", "480p"), ("720p",)]
     rows = await Rendition.filter(version_id=video.version_id, kind="video")
     assert not any(row.copied for row in rows)
     assert {str(row.state) for row in rows} == {"complete"}

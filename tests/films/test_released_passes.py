@@ -9,16 +9,13 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from api_client import Client
-from passes import first_attempt, published_file, tools_for
+from passes import Worker, begun, first_attempt
 from running_portal import make_video
 
-from portal.database.models import Attempt
+from portal.database.models import Attempt, Outcome, Video
 from portal.database.work_models import MadeSegment, PassPart
 from portal.errors import StorageUnavailable
-from portal.features import VERSION_HOOKS
-from portal.films import passes
-from portal.http.composition import WebContext
+from portal.films import encoding, passes
 from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 
@@ -38,17 +35,15 @@ SILENT.__cause__ = TimeoutError()
     ],
 )
 async def test_released_pass_records_the_reason(
-    client: Client,
-    resources: WebContext,
+    worker: Worker,
     short_video: Path,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     error: BaseException,
     reason: str,
     code: str | None,
 ) -> None:
-    video = await published_file(client, resources, short_video)
+    video = await worker.publish(short_video)
     attempt = await first_attempt(video)
 
     async def fail(*_: object, **__: object) -> None:
@@ -56,7 +51,7 @@ async def test_released_pass_records_the_reason(
 
     monkeypatch.setattr("portal.films.sources.check_source", fail)
     with pytest.raises(type(error)):
-        await passes.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
+        await worker.run(attempt)
     messages = [record.getMessage() for record in caplog.records]
     assert f"Pass released: {reason}" in messages
     row = await Attempt.get(video_id=video.id)
@@ -64,24 +59,37 @@ async def test_released_pass_records_the_reason(
     assert row.error_detail == (reason if code else None)
 
 
+async def test_pass_gives_way_to_a_video_that_waits(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "MIN_RUN_S", 0)
+    monkeypatch.setattr(encoding, "LOOK_S", 0)
+    clip = make_video(worker.folder / "clip.mp4", size="640x360")
+    video = await worker.look_into(await worker.publish(clip))
+    attempt = await begun(video.id)
+
+    async def another_waits(job_id: int) -> bool:
+        return job_id == video.complete_job_id
+
+    monkeypatch.setattr(encoding, "is_overtaken", another_waits)
+    with pytest.raises(encoding.Preempted):
+        await passes.make_missing(attempt, worker.tools)
+    assert (await Attempt.get(id=attempt.id)).outcome == Outcome.HANDED_BACK
+    assert (await Video.get(id=video.id)).complete_job_id is not None
+
+
 @pytest.mark.parametrize(("lacks", "outcome"), [(True, "handed_back"), (False, "failed")])
 async def test_lack_of_memory_is_not_the_fault_of_a_file(
-    client: Client,
-    resources: WebContext,
-    short_video: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    lacks: bool,
-    outcome: str,
+    worker: Worker, short_video: Path, monkeypatch: pytest.MonkeyPatch, lacks: bool, outcome: str
 ) -> None:
     """A limit on the address space is what a low limit of the worker itself amounts to."""
-    video = await published_file(client, resources, short_video)
+    video = await worker.publish(short_video)
     attempt = await first_attempt(video)
     monkeypatch.setattr("portal.transcoding.probing.probe._MEMORY_BYTES", 100 * 1024**2)
     for module in ("queue.tries", "transcoding.probing.probe"):
         monkeypatch.setattr(f"portal.{module}.lacks_memory", lambda: lacks)
     with pytest.raises(TranscodeFailed):
-        await passes.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
+        await worker.run(attempt)
     row = await Attempt.get(video_id=video.id)
     assert (row.outcome, row.error_code) == (outcome, "out_of_memory")
 
@@ -97,13 +105,10 @@ def test_limit_on_the_address_space_is_noticed() -> None:
 
 
 async def test_parts_with_faults_of_the_network_are_made_again_if_the_film_has_faults(
-    client: Client,
-    resources: WebContext,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    film = make_video(tmp_path / "film.mp4", copyable=False)
-    video = await published_file(client, resources, film)
+    film = make_video(worker.folder / "film.mp4", copyable=False)
+    video = await worker.publish(film)
     attempt = await first_attempt(video)
     of_parts = MadeSegment.exclude(rendition__startswith="audio")
 
@@ -114,7 +119,7 @@ async def test_parts_with_faults_of_the_network_are_made_again_if_the_film_has_f
 
     monkeypatch.setattr("portal.films.whole_films.assemble", fail)
     with pytest.raises(StorageUnavailable):
-        await passes.make_playable(attempt, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
+        await worker.run(attempt)
     assert not await PassPart.exists()
     assert not await of_parts.exists()
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from serving import eventually
 
 from portal.processes.output import LineOutput, log_output
 from portal.processes.records import end_orphans, record_children
@@ -76,12 +77,6 @@ def has_printed(lines: Lines, text: str) -> Callable[[], Awaitable[bool]]:
     return probe
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(100):
-        while not condition():  # noqa: ASYNC110  # other processes set no event
-            await asyncio.sleep(0.01)
-
-
 async def never() -> bool:
     return False
 
@@ -113,7 +108,7 @@ async def test_a_child_that_keeps_dying_is_reported_and_restarted_and_the_others
     async with polite(lines, failing=failing) as children:
         assert failing.read_text() == ""
         await children.start(child("broken", DYING, log_output(tmp_path / "broken.log")))
-        await until(lambda: len(caplog.messages) >= 6)
+        await eventually(lambda: len(caplog.messages) >= 6)
         assert failing.read_text() == "broken\n"
     assert caplog.messages[5].startswith("broken died: exit status 3 (failure 6 in a row)")
     assert "no disk" in caplog.messages[5]
@@ -125,10 +120,10 @@ async def test_a_child_that_was_ready_is_restarted_without_a_growing_pause(lines
     async with running_children(policy=policy) as children:
         await children.start(child("one", POLITE, lines.output, ready=has_printed(lines, "start")))
         for restarts in range(1, 13):
-            await until(lambda count=restarts: len(lines) == count)
+            await eventually(lambda count=restarts: len(lines) == count)
             os.kill(int(lines[-1].split()[-1]), signal.SIGKILL)
         # A pause that doubled with each restart would be 20 s long by now.
-        await until(lambda: len(lines) == 13)
+        await eventually(lambda: len(lines) == 13)
 
 
 async def test_a_must_start_child_that_fails_ends_the_set(lines: Lines) -> None:
@@ -163,7 +158,7 @@ async def test_a_child_that_ignores_signals_is_killed_with_its_children(lines: L
         helper = int(lines[0].split()[1])
         assert psutil.pid_exists(helper)
 
-    await until(lambda: is_gone(helper))
+    await eventually(lambda: is_gone(helper))
     assert "end one" in lines
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from media_recipes import ENCODED, MakeMedia
-from published import FolderSink, Publish, Published, Write, transcode
+from published import FolderSink, Publish, Published, Studio, Write, transcode
 from running_portal import run_ffmpeg
 from serving import Handler, Hanging, Serve, serving
 
@@ -66,11 +66,16 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> Publish:
         if path not in done:
             folder = tmp_path_factory.mktemp("published")
             sink = FolderSink(folder / "sink")
-            result = await transcode(str(path), sink=sink, work_dir=folder / "work")
+            result = await transcode(path, sink=sink, work_dir=folder / "work")
             done[path] = Published(path, result, sink)
         return done[path]
 
     return run
+
+
+@pytest.fixture(scope="session")
+def studio(make_media: MakeMedia, publish: Publish) -> Studio:
+    return Studio(make_media, publish)
 
 
 @pytest.fixture

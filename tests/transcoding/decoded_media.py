@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import io
 import struct
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
 from av.stream import Disposition
+from numpy.typing import NDArray
 
 RGB = tuple[float, float, float]
 Source = Path | bytes | io.BytesIO
@@ -60,7 +59,7 @@ class Heard:
     """A decoded sound track: its channels' samples at 48 kHz, from `start_s` on."""
 
     start_s: float
-    channels: tuple[array[float], ...]
+    channels: NDArray[np.float32]
 
     @property
     def end_s(self) -> float:
@@ -68,7 +67,7 @@ class Heard:
 
     def onsets_s(self) -> list[float]:
         """Return the times at which it gets loud after a pause."""
-        loud = np.flatnonzero(np.abs(np.asarray(self.channels[0])) > _LOUD)
+        loud = np.flatnonzero(np.abs(self.channels[0]) > _LOUD)
         pauses = np.diff(loud, prepend=-_PAUSE_S * _SOUND_RATE_HZ)
         onsets = loud[pauses >= _PAUSE_S * _SOUND_RATE_HZ]
         return [self.start_s + int(number) / _SOUND_RATE_HZ for number in onsets]
@@ -76,17 +75,16 @@ class Heard:
     def level(self, from_s: float, to_s: float, channel: int = 0) -> float:
         """The root of the mean square of a stretch."""
         part = self._part(from_s, to_s, channel)
-        return float((sum(value * value for value in part) / len(part)) ** 0.5)
+        return float(np.sqrt(np.mean(np.square(part, dtype=np.float64))))
 
     def frequency_hz(self, from_s: float, to_s: float, channel: int = 0) -> float:
         """Return the frequency of a pure tone: half the number of its zero crossings."""
         part = self._part(from_s, to_s, channel)
-        crossings = sum((a < 0) != (b < 0) for a, b in pairwise(part))
-        return crossings / 2 / (len(part) / _SOUND_RATE_HZ)
+        return np.count_nonzero(np.diff(part < 0)) / 2 / (len(part) / _SOUND_RATE_HZ)
 
-    def _part(self, from_s: float, to_s: float, channel: int) -> array[float]:
-        first, last = ((at - self.start_s) * _SOUND_RATE_HZ for at in (from_s, to_s))
-        return self.channels[channel][int(first) : int(last)]
+    def _part(self, from_s: float, to_s: float, channel: int) -> NDArray[np.float32]:
+        first, last = (int((at - self.start_s) * _SOUND_RATE_HZ) for at in (from_s, to_s))
+        return self.channels[channel, first:last]
 
 
 def open_media(source: Source, **options: str) -> Any:
@@ -142,21 +140,21 @@ def listen(source: Source, number: int = 0, *, mixed: bool = False) -> Heard:
     with open_media(source) as container:
         frames = list(_frames_leniently(container, container.streams.audio[number]))
     layout = "mono" if mixed else frames[0].layout.name
-    channels = [array("f") for _ in av.AudioLayout(layout).channels]
     start_s = frames[0].time or 0.0
+    parts: list[NDArray[np.float32]] = []
+    heard = 0
     form = None
     for frame in frames:
         # Sources change their channels on the way.
         if form != (form := (frame.format.name, frame.layout.name, frame.sample_rate)):
             resampler = av.AudioResampler(format="fltp", layout=layout, rate=_SOUND_RATE_HZ)
-        gap = round(((frame.time or 0.0) - start_s) * _SOUND_RATE_HZ) - len(channels[0])
-        for part in resampler.resample(frame):
-            for channel, plane in zip(channels, part.planes, strict=True):
-                if gap > _SOUND_RATE_HZ // 20:
-                    channel.frombytes(bytes(4 * gap))
-                channel.frombytes(bytes(plane)[: 4 * part.samples])
+        gap = round(((frame.time or 0.0) - start_s) * _SOUND_RATE_HZ) - heard
+        for samples in (part.to_ndarray() for part in resampler.resample(frame)):
+            silence = np.zeros((len(samples), gap if gap > _SOUND_RATE_HZ // 20 else 0), np.float32)
+            parts += [silence, samples]
+            heard += silence.shape[1] + samples.shape[1]
             gap = 0
-    return Heard(start_s=start_s, channels=tuple(channels))
+    return Heard(start_s=start_s, channels=np.concatenate(parts, axis=1))
 
 
 def flashes_s(pictures: Sequence[Shown]) -> list[float]:

@@ -175,11 +175,3 @@ def png(width: int, height: int) -> bytes:
     return (
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
     )
-
-
-def same_picture(frames: int, size: tuple[int, int] = (8192, 4320)) -> bytes:
-    """A film all of whose frames are one picture that is stored once."""
-    picture = png(*size)
-    sizes = sample_sizes([], count=frames, same=len(picture))
-    film = track(picture_entry(b"png ", *size), sizes, frames=frames, size=size, shared=True)
-    return movie(picture, film, duration_ms=frames * FRAME_MS)

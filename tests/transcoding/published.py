@@ -12,6 +12,7 @@ from typing import Any
 import av
 import pytest
 from decoded_media import Heard, Shown, listen, look, open_media
+from media_recipes import MakeMedia
 
 from portal.concurrency import task_group
 from portal.transcoding.encoding.assembly import PassOutput, assemble
@@ -123,10 +124,17 @@ Publish = Callable[[Path], Awaitable[Published]]
 Write = Callable[[bytes], Path]
 
 
-async def probe(source_url: str, *, limits: SourceLimits | None = None, **how: float) -> Probe:
-    """Probe a source."""
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """Makers of small media, and of their renditions."""
+
+    make: MakeMedia
+    publish: Publish
+
+
+async def probe(source: Path | str, *, limits: SourceLimits | None = None, **how: float) -> Probe:
     limits = limits or SourceLimits()
-    return judge(await examine(source_url, limits=limits, **how), limits)
+    return judge(await examine(str(source), limits=limits, **how), limits)
 
 
 async def make_pass(
@@ -145,7 +153,7 @@ async def make_pass(
 
     Its parts are made in the given order.
     """
-    source = await probe(str(path))
+    source = await probe(path)
     ladder = plan_renditions(source, may_copy=may_copy)
     work_dir.mkdir(parents=True, exist_ok=True)
     names = choose(ladder) if wanted is None else wanted
@@ -220,9 +228,9 @@ async def encode_parts(
     return whole, joined
 
 
-async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
+async def transcode(source: Path | str, *, sink: Sink, **options: Any) -> Result:
     """Make all renditions, or the chosen ones, in one pass, and a master playlist."""
-    result = await make_pass(source_url, sink=sink, **options)
+    result = await make_pass(source, sink=sink, **options)
     master = master_playlist([("", rendition) for rendition in result.output.renditions])
     await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
     return result
@@ -231,7 +239,7 @@ async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
 async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:
     """Return the code with which a probe refuses a source."""
     with pytest.raises(SourceRejected) as caught:
-        await probe(str(source), limits=limits)
+        await probe(source, limits=limits)
     return caught.value.code
 
 

@@ -49,14 +49,14 @@ async def test_the_corpus_is_published_or_refused(
     how: dict[str, Any] = {"sink": sink, "work_dir": work_dir}
     if expected not in {"playable", "partial"}:
         with pytest.raises(SourceRejected):
-            await transcode(str(source), **how)
+            await transcode(source, **how)
         return
     how["choose"] = lambda plan: plan.first_pass(cautious=True)
     try:
-        result = await transcode(str(source), **how)
+        result = await transcode(source, **how)
     except CopyUndeliverable:
         # The portal encodes such a file, too.
-        result = await transcode(str(source), may_copy=False, **how)
+        result = await transcode(source, may_copy=False, **how)
     published = Published(source, result, sink)
     lowest = result.renditions[0]
     check_hls(sink.folder, result.output)

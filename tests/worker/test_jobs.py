@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from api_client import rows, run_sql, until_found
+from api_client import rows, run_sql
 from procrastinate.jobs import Job
-from running_portal import LivePortal, create, final_status, process, read, run_ffmpeg
+from running_portal import LivePortal, create, final_status, process
 
 from portal.errors import StorageUnavailable
 from portal.transcoding.errors import DiskFull
@@ -29,11 +29,6 @@ INSERT INTO attempts
 SELECT videos.id, version_id, number, 'gone', 'transcoding', 50, now(), now()
 FROM videos, generate_series(1, 3) AS number
 """
-# Finds an attempt whose ffmpeg runs.
-ENCODING = "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
-# Limits on an otherwise idle machine.
-REFUSED_WITHIN_S = 5
-COPIED_WITHIN_S = 6
 
 
 @pytest.mark.slow
@@ -49,29 +44,6 @@ async def test_video_that_kills_every_worker_fails_after_three_attempts(
     # Each attempt is closed, and no fourth one was begun.
     outcomes = "SELECT outcome, error_code FROM attempts ORDER BY number"
     assert await rows(url, outcomes) == [("failed", "worker_lost")] * 3
-
-
-@pytest.mark.slow
-@pytest.mark.soak
-async def test_files_that_need_no_encoder_do_not_wait_for_a_film(
-    web: LivePortal, short_video: Path, tmp_path: Path
-) -> None:
-    """Twenty minutes of 1080p60 take the only slot for encodes."""
-    picture = ("-f", "lavfi", "-i", "smptehdbars=size=1920x1080:rate=60:duration=1")
-    second = run_ffmpeg(tmp_path / "second.mp4", *picture, "-c:v", "mpeg4")
-    looped = ("-stream_loop", "1199", "-i", str(second), "-c", "copy")
-    film = await create(web.base_url, run_ffmpeg(tmp_path / "film.mp4", *looped))
-    sound = ("-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac")
-    expected = [
-        (run_ffmpeg(tmp_path / "sound.mp4", *sound), "failed", REFUSED_WITHIN_S),
-        (short_video, "ready", COPIED_WITHIN_S),
-    ]
-    async with process("worker", {**web.environ, "WORKER_CONCURRENCY": "1"}):
-        await until_found(web.environ["DATABASE_URL"], ENCODING)
-        for file, status, within_s in expected:
-            video = await create(web.base_url, file)
-            assert await final_status(web.base_url, video["id"], timeout_s=within_s) == status
-        assert (await read(web.base_url, film["id"]))["status"] == "processing"
 
 
 def pause_s(exception: BaseException, *, tried: int = 0) -> float:

@@ -108,17 +108,24 @@ async def test_every_packet_keeps_its_bytes_and_its_times(
         assert abs(packet.shown_s - own.shown_s) * 44_100 <= 40
 
 
+@pytest.mark.parametrize(
+    ("keys_s", "film_s", "expected_s"),
+    [
+        pytest.param("0,1,3.92,7,9.52,10,11,14", 16, [0, 3.92, 9.52, 14], id="irregular"),
+        pytest.param("0,4,8", 8.04, [0, 4], id="a few frames at the end are no segment"),
+    ],
+)
 async def test_segments_begin_where_the_rule_says_and_decode_alone(
-    make_video: MakeMedia, tmp_path: Path
+    keys_s: str, film_s: float, expected_s: list[float], make_video: MakeMedia, tmp_path: Path
 ) -> None:
-    keys = ("-g", "999", "-force_key_frames", "0,1,3.9,7,9.5,10,11,14", "-bf", "2")
-    await copy(make_video("irregular keys.mp4", *keys, size=SMALL, duration_s=16), tmp_path)
+    keys = ("-g", "999", "-force_key_frames", keys_s, "-bf", "2")
+    await copy(make_video("keys.mp4", *keys, size=SMALL, rate="25", duration_s=film_s), tmp_path)
 
-    expected_s = [0, 3.9, 9.5, 14]
     # Half a frame of 1024 samples.
-    for name, within_s, per_s in ((VIDEO, 0.001, 30), (SOUND, 0.012, 44_100 / 1024)):
+    for name, within_s, per_s in ((VIDEO, 0.001, 25), (SOUND, 0.012, 44_100 / 1024)):
         written = playlist(tmp_path, name)
         assert written.starts_s == pytest.approx(expected_s, abs=within_s)
+        assert written.duration_s == pytest.approx(film_s, abs=0.03)
         for number, segment in enumerate(written.segments):
             alone = frames(tmp_path, name, number)
             assert len(alone) == pytest.approx(segment.duration_s * per_s, abs=2)
@@ -128,51 +135,28 @@ async def test_segments_begin_where_the_rule_says_and_decode_alone(
         assert files == named | {"init.mp4", "playlist.m3u8"}
 
 
-async def test_a_few_frames_at_the_end_are_no_segment(
-    make_video: MakeMedia, tmp_path: Path
-) -> None:
-    """The last frame, at eight seconds, is a key frame."""
-    keys = ("-g", "999", "-force_key_frames", "0,4,8")
-    await copy(make_video("a key at the end.mp4", *keys, rate="25", duration_s=8.04), tmp_path)
-
-    for name, within_s in ((VIDEO, 0.001), (SOUND, 0.012)):
-        written = playlist(tmp_path, name)
-        assert written.starts_s == pytest.approx([0, 4], abs=within_s)
-        assert written.duration_s == pytest.approx(8.04, abs=0.03)
-        assert len(frames(tmp_path, name, 1)) == pytest.approx(101 if name == VIDEO else 175, abs=3)
-
-
 async def test_nothing_of_the_sources_metadata_is_copied(
-    make_video: MakeMedia, tmp_path: Path
+    make_video: MakeMedia, make_media: MakeMedia, tmp_path: Path
 ) -> None:
     about = ("-metadata", "title=Secret", "-metadata", "location=+48.2+16.3/")
     track = ("-metadata:s:v", "handler_name=Secret", "-metadata:s:a", "language=deu")
-    source = make_video("secret.mp4", *GROUPS, *about, *track)
+    plain = make_video("secret.mp4", *GROUPS, *about, *track)
+    # A camera may also write into the stream.
+    remark = "h264_metadata=sei_user_data=17ee8c60f84d11d98cd60800200c9a66+GPS 48.1371 11.5754"
+    source = make_media("marked.mp4", "-i", str(plain), "-c", "copy", "-bsf:v", remark)
     assert b"Secret" in source.read_bytes()
+    assert b"GPS 48.1371" in source.read_bytes()
 
-    await copy(source, tmp_path)
+    copied = await copy(source, tmp_path)
 
     for name in (VIDEO, SOUND):
         init = (tmp_path / name / "init.mp4").read_bytes()
         assert b"Secret" not in init
         assert b"+48.2" not in init
         assert b"\x55\xc4" in init, "the language is undetermined"
-
-
-async def test_what_a_camera_writes_into_the_stream_is_not_copied(
-    make_video: MakeMedia, make_media: MakeMedia, tmp_path: Path
-) -> None:
-    plain = make_video("in the stream.mp4", *GROUPS)
-    about = "h264_metadata=sei_user_data=17ee8c60f84d11d98cd60800200c9a66+GPS 48.1371 11.5754"
-    source = make_media("marked.mp4", "-i", str(plain), "-c", "copy", "-bsf:v", about)
-    assert b"GPS 48.1371" in source.read_bytes()
-
-    copied = await copy(source, tmp_path)
-
     video, own_video = copied.packets(VIDEO)
-    assert len(video) == len(own_video)
+    assert len(frames(tmp_path, VIDEO)) == len(video) == len(own_video)
     assert not any(b"GPS" in packet.data or b"x264" in packet.data for packet in video)
-    assert len(frames(tmp_path, VIDEO)) == len(video)
 
 
 def test_captions_in_the_stream_are_copied_and_units_for_private_use_are_not() -> None:

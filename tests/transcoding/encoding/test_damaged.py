@@ -35,7 +35,7 @@ async def test_a_source_with_a_small_hole_is_published_with_a_note(
 ) -> None:
     source = write(with_a_hole(undamaged, share=0.03))
 
-    result = await transcode(str(source), sink=sink, work_dir=work_dir)
+    result = await transcode(source, sink=sink, work_dir=work_dir)
 
     assert Note.PARTLY_DAMAGED in result.output.notes
     check_hls(sink.folder, result.output)
@@ -51,7 +51,7 @@ async def test_a_source_that_is_mostly_holes_is_refused(
     source = write(with_a_hole(undamaged, share=0.7))
 
     with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
-        await transcode(str(source), sink=sink, work_dir=work_dir)
+        await transcode(source, sink=sink, work_dir=work_dir)
     assert MASTER_NAME not in sink.names
 
 

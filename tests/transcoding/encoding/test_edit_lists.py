@@ -9,7 +9,7 @@ import pytest
 from decoded_media import Heard
 from media_recipes import MakeMedia, lavfi
 from mp4_writer import box, replace_box
-from published import FolderSink, Publish, Result, Write, make_pass, shown
+from published import FolderSink, Publish, Result, Studio, Write, make_pass, shown
 
 from portal.transcoding.encoding.parts import Part
 from portal.transcoding.errors import Note
@@ -139,7 +139,7 @@ async def test_parts_show_the_same_as_the_whole(
 
 
 async def test_subtitles_and_posters_of_a_gap_are_hidden(
-    film: Path, make_media: MakeMedia, write: Write, publish: Publish, tmp_path: Path
+    film: Path, studio: Studio, write: Write, tmp_path: Path
 ) -> None:
     lines = tmp_path / "lines.srt"
     lines.write_text(
@@ -147,9 +147,9 @@ async def test_subtitles_and_posters_of_a_gap_are_hidden(
     )
     inputs = ("-i", str(film), "-i", str(lines), "-map", "0", "-map", "1")
     ticks = ("-video_track_timescale", str(PICTURE_TICKS))
-    subtitled = make_media("texts.mp4", *inputs, "-c", "copy", "-c:s", "mov_text", *ticks)
+    subtitled = studio.make("texts.mp4", *inputs, "-c", "copy", "-c:s", "mov_text", *ticks)
     edits: tuple[Edit, ...] = ((1, 5, 1), (8, None, 1), (1, 12, 1))
-    published = await publish(write(with_edits(subtitled, edits, edits, edits)))
+    published = await studio.publish(write(with_edits(subtitled, edits, edits, edits)))
     [cues] = published.result.output.captions.values()
     assert {cue.text for cue in cues} <= {"Number 5", "Number 12"}
     with av.open(published.folder / "poster.jpg") as poster:

@@ -1,6 +1,5 @@
 """A pass of several parts gives the same renditions as one part over the whole film."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -9,23 +8,30 @@ from pathlib import Path
 import pytest
 from decoded_media import Packet, packets
 from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, join_streams, lavfi
-from published import FolderSink, Result, frames, ignore, joined, make_pass, playlist
-from running_portal import run_ffmpeg
+from published import (
+    FolderSink,
+    Result,
+    encode_parts,
+    frames,
+    ignore,
+    joined,
+    make_pass,
+    playlist,
+    probe,
+)
 
 from portal.transcoding.encoding.encode import encode_part
 from portal.transcoding.encoding.parts import (
     Part,
     PartsDontJoin,
     Pass,
-    Rendition,
-    Segment,
     check_joins,
     is_whole,
 )
 from portal.transcoding.encoding.sink import ignore_stored
 from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
-from portal.transcoding.planning.ladder import Rung
+from portal.transcoding.planning.ladder import Rung, plan_renditions
 
 # Parts of a film of five segments in the order in which they are made.
 PARTS = (
@@ -34,71 +40,62 @@ PARTS = (
     Part(first=1, until=3, prefix="1-"),
 )
 TWO_RUNGS = "544x308"
-ONE_RUNG = "320x180"
+ONE_RUNG = "96x64"
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-level:v", "5.1", "-pix_fmt", "yuv420p")
 B_FRAMES = (*X264, "-bf", "3", "-g", "75")
+LATE = ("-vf", "settb=AVTB,setpts=PTS+0.0213/TB")
 HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params")
-GROUPS = "log-level=error:open-gop=1:bframes=4:keyint={0}:min-keyint={0}:scenecut=0"
-FLAGS = ("-flags", "+ilme+ildct")
+OPEN = "log-level=error:open-gop=1:bframes=4:keyint=75:min-keyint=75:scenecut=0"
 REFRESH = ("-preset", "veryfast", "-x264-params", "intra-refresh=1:keyint=50")
-TURNED = ("-noautorotate", "-display_rotation", "90")
 TICK_S = 0.001
-# Size, rate and options.
-SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "ntsc": (TWO_RUNGS, "30000/1001", B_FRAMES),
-    "begins late": (
-        ONE_RUNG,
-        "30",
-        ("-vf", "settb=AVTB,setpts=PTS+0.0213/TB", *B_FRAMES, *EXACT_TIMES),
-    ),
-    "fast and late": (
-        ONE_RUNG,
-        "120",
-        ("-vf", "settb=AVTB,setpts=PTS+0.07/TB", *B_FRAMES, *EXACT_TIMES),
-    ),
-    "open groups": (ONE_RUNG, "30000/1001", (*HEVC, GROUPS.format(75))),
-    "turned film": (ONE_RUNG, "24000/1001", (*HEVC, GROUPS.format(48))),
-    "far apart": (ONE_RUNG, "30", (*HEVC, GROUPS.format(300))),
-    "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
-    "variable": (ONE_RUNG, "60", ("-vf", IRREGULAR, *X264, "-g", "999", "-fps_mode", "vfr")),
-    "fast and variable": (ONE_RUNG, "240", ("-vf", IRREGULAR, *B_FRAMES, *EXACT_TIMES)),
-    "gradual refresh": (TWO_RUNGS, "25", (*X264, *REFRESH)),
-    "interlaced": (ONE_RUNG, "50", ("-vf", "interlace", *X264, *FLAGS)),
-    # A frame is repeated where a part begins, once long after it is shown.
-    "pauses": (
-        "64x48",
-        "10",
-        ("-vf", "select='lt(mod(t,13),2.6)'", *X264, "-bf", "2", "-g", "999", "-fps_mode", "vfr"),
-    ),
-    "picture ends early": ("64x48", "10", ("-vf", "select='lt(t,5)'", *X264, "-bf", "2")),
-    "beside a copy": (TWO_RUNGS, "25", (*B_FRAMES, "-level:v", "4")),
-}
 
 
-def marks_of(kind: str) -> tuple[pytest.MarkDecorator, ...]:
-    """Return the marks of a kind: CI needs no two that are divided in the same way."""
-    if kind in ("begins late", "pauses"):
-        return ()
-    kinds = "open groups", "gradual refresh", "variable", "fast and variable", "picture ends early"
-    if kind not in kinds:
-        return (pytest.mark.slow, pytest.mark.soak)
-    return (pytest.mark.slow,)
-
-
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=marks_of(kind)) for kind in SOURCES])
-async def test_parts_have_no_seam(kind: str, make_media: MakeMedia, tmp_path: Path) -> None:
-    size, rate, options = SOURCES[kind]
-    turn = TURNED if kind.startswith("turned") else ()
+@pytest.mark.parametrize(
+    ("size", "rate", "options"),
+    [
+        pytest.param(ONE_RUNG, "30", (*LATE, *B_FRAMES, *EXACT_TIMES), id="begins late"),
+        # A frame is repeated where a part begins, once long after it is shown.
+        pytest.param(
+            "64x48",
+            "10",
+            ("-vf", "select='lt(mod(t,13),2.6)'", *X264, "-g", "999", "-fps_mode", "vfr"),
+            id="pauses",
+        ),
+        pytest.param(
+            ONE_RUNG, "30000/1001", (*HEVC, OPEN), id="open groups", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ONE_RUNG,
+            "240",
+            ("-vf", IRREGULAR, *B_FRAMES, *EXACT_TIMES),
+            id="variable",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            TWO_RUNGS, "25", (*X264, *REFRESH), id="gradual refresh", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "64x48",
+            "10",
+            ("-vf", "select='lt(t,5)'", *X264, "-bf", "2"),
+            id="picture ends early",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+async def test_parts_have_no_seam(
+    size: str, rate: str, options: tuple[str, ...], make_media: MakeMedia, tmp_path: Path
+) -> None:
     # Only times are compared, and a plain picture is quick to encode.
     inputs = lavfi(f"color=teal:s={size}:r={rate}:d=19", "sine=f=440:d=19:r=48000")
-    path = make_media(f"parts of {kind}.mp4", *turn, *inputs, *options)
+    path = make_media("parts.mp4", *inputs, *options)
     whole = tmp_path / "whole"
     parts = tmp_path / "parts"
     undivided, divided = await made_both(path, whole, parts)
-    assert any(each.copied for each in undivided.renditions) == (kind == "beside a copy")
     for each in undivided.renditions:
         check_alike(whole, parts, each.name)
-        assert each.copied or prefixes(parts, each.name) == {"0-", "1-", "3-"}
+        segments = playlist(parts, each.name).segments
+        assert {segment.uri[:-9] for segment in segments} == {"0-", "1-", "3-"}
     assert divided.output.duration_s == pytest.approx(undivided.output.duration_s, abs=TICK_S)
     sounds = [packets(joined(folder, "audio"), "audio") for folder in (whole, parts)]
     assert [packet.data for packet in sounds[0]] == [packet.data for packet in sounds[1]]
@@ -120,22 +117,14 @@ async def test_segments_beside_a_copy_may_have_many_frames(
 
 
 @pytest.mark.slow
-@pytest.mark.soak
-async def test_rate_and_quality_hold_where_parts_meet(
-    make_media: MakeMedia, tmp_path: Path
-) -> None:
+async def test_rate_holds_where_parts_meet(make_media: MakeMedia, tmp_path: Path) -> None:
     # This picture takes all bits that the cap allows.
     hard = f"mandelbrot=s={ONE_RUNG}:r=30:end_pts=900,noise=c0s=4:c0f=t,trim=duration=19"
-    path = make_media("hard.mp4", *lavfi(hard), *HEVC, GROUPS.format(75))
-    whole = tmp_path / "whole"
-    parts = tmp_path / "parts"
-    undivided, _ = await made_both(path, whole, parts)
-    for rung in undivided.plan.video:
-        renditions = [joined(folder, rung.name) for folder in (whole, parts)]
-        assert most_in_buffer(packets(renditions[1]), rung) <= 1
-        for at_s in (4, 12):
-            scores = [vmaf(each, path, at_s, rung, tmp_path / "log") for each in renditions]
-            assert scores[1] == pytest.approx(scores[0], abs=1)
+    path = make_media("hard.mp4", *lavfi(hard), *HEVC, OPEN)
+    sink = FolderSink(tmp_path / "parts")
+    result = await make_pass(path, sink=sink, work_dir=tmp_path, parts=PARTS)
+    for rung in result.plan.video:
+        assert most_in_buffer(packets(joined(sink.folder, rung.name)), rung) <= 1
 
 
 def most_in_buffer(frames: Sequence[Packet], rung: Rung) -> float:
@@ -146,21 +135,6 @@ def most_in_buffer(frames: Sequence[Packet], rung: Rung) -> float:
         bits = max(0.0, bits - drained) + 8 * len(packet.data)
         most = max(most, bits)
     return most / rung.buffer_bits
-
-
-def vmaf(rendition: bytes, path: Path, at_s: float, rung: Rung, log: Path) -> float:
-    """Return VMAF of the second before and the second after this time."""
-    excerpt = f"setparams=range=tv,trim={at_s - 1}:{at_s + 1},setpts=PTS-STARTPTS"
-    graph = (
-        f"[0:v]{excerpt}[made];[1:v]{excerpt},scale={rung.width}:{rung.height}[given];"
-        f"[made][given]libvmaf=log_fmt=json:log_path={log}"
-    )
-    file = log.with_name("rendition.mp4")
-    file.write_bytes(rendition)
-    inputs = ("-i", str(file), "-i", str(path))
-    run_ffmpeg(Path("-"), *inputs, "-filter_complex", graph, "-f", "null")
-    score: float = json.loads(log.read_text())["pooled_metrics"]["vmaf"]["mean"]
-    return score
 
 
 async def made_both(path: Path, whole: Path, parts: Path) -> tuple[Result, Result]:
@@ -175,10 +149,6 @@ def times_s(folder: Path, name: str) -> list[float]:
     frames = packets(joined(folder, name))
     assert all(a.decoded_s < b.decoded_s for a, b in pairwise(frames)), "decode times fall"
     return sorted(float(frame.shown_s) for frame in frames)
-
-
-def prefixes(folder: Path, name: str) -> set[str]:
-    return {segment.uri[:-9] for segment in playlist(folder, name).segments}
 
 
 def check_alike(whole: Path, parts: Path, name: str) -> None:
@@ -251,44 +221,28 @@ async def test_joins_lengths_and_init_segments_are_checked(
     make_media: MakeMedia, sink: FolderSink, tmp_path: Path
 ) -> None:
     path = make_media("joins.mp4", *lavfi("color=teal:s=64x48:r=10:d=9"), *X264)
-    result = await make_pass(path, sink=sink, work_dir=tmp_path)
-    [rung] = result.plan.video
-    folder = sink.folder / rung.name
-    init = (folder / INIT_NAME).read_bytes()
-    scale = time_scale(init)
-    segments = []
-    for number, listed in enumerate(playlist(sink.folder, rung.name).segments):
-        facts = inspect_segment((folder / listed.uri).read_bytes())
-        segments.append(
-            Segment(
-                number=number,
-                uri=listed.uri,
-                size_bytes=1,
-                duration_s=(facts.until_ticks - facts.from_ticks) / scale,
-                facts=facts,
-            )
-        )
+    source = await probe(path)
+    plan = plan_renditions(source)
+    [rung] = plan.video
     starts_s = [0.0, 4.0, 8.0]
+    of_pass = Pass(
+        source_url=str(path), probe=source, plan=plan, rungs=plan.video, starts_s=starts_s
+    )
+    storing = {"sink": sink, "work_dir": tmp_path}
+    _, renditions = await encode_parts(of_pass, [Part()], ignore, storing)
+    segments = renditions[rung.name].segments
     assert all(is_whole(segment, rung, starts_s) for segment in segments)
     assert not is_whole(replace(segments[0], duration_s=3.8), rung, starts_s)
-    check_joins({rung.name: Rendition(init=init, segments=tuple(segments))})
-    without_middle = (segments[0], segments[2])
+    check_joins(renditions)
+    without_middle = replace(renditions[rung.name], segments=(segments[0], segments[2]))
     with pytest.raises(PartsDontJoin, match="gap of 4"):
-        check_joins({rung.name: Rendition(init=init, segments=without_middle)})
-    of_pass = Pass(
-        source_url=str(path),
-        probe=result.source,
-        plan=result.plan,
-        rungs=result.plan.video,
-        starts_s=starts_s,
-    )
+        check_joins({rung.name: without_middle})
     with pytest.raises(PartsDontJoin, match="init segment"):
         await encode_part(
             of_pass,
             Part(first=2, until=3),
             inits={rung.name: b"another"},
-            sink=sink,
-            work_dir=tmp_path,
             on_progress=ignore,
             on_stored=ignore_stored,
+            **storing,
         )

@@ -36,7 +36,7 @@ class FailingSink:
 
 async def test_a_failing_sink_stops_ffmpeg_and_says_why(long_video: Path, work_dir: Path) -> None:
     with pytest.raises(ConnectionError, match="storage went away"):
-        await transcode(str(long_video), sink=FailingSink(), work_dir=work_dir)
+        await transcode(long_video, sink=FailingSink(), work_dir=work_dir)
     assert not children_naming(str(long_video))
     assert not list(work_dir.iterdir())
 
@@ -92,9 +92,7 @@ class SlowSink(FolderSink):
 
 @pytest.mark.slow
 async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
-    long_video: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    long_video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("portal.transcoding.encoding.sink._PAUSE_BACKLOG_FILES", 6)
     monkeypatch.setattr("portal.transcoding.encoding.sink._RESUME_BACKLOG_FILES", 3)
@@ -112,7 +110,7 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
 
     work_dir = tmp_path / "work"
     task = asyncio.create_task(
-        transcode(str(long_video), sink=sink, work_dir=work_dir, on_progress=remember)
+        transcode(long_video, sink=sink, work_dir=work_dir, on_progress=remember)
     )
     await eventually(is_held_up)
     assert not task.done()

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import av
+import numpy as np
 import pytest
 from decoded_media import packets
 from media_recipes import CORNERS, MakeMedia, as_yuv, card, join_streams, lavfi
 from mp4_writer import movie, sample_sizes, track
-from published import Publish, Published, Write, frames
+from published import Published, Studio, Write, frames
 
 from portal.transcoding.errors import Note
 
@@ -33,11 +34,9 @@ def make_parts(make_media: MakeMedia, *sizes: str, rotation: str = "0") -> Path:
 
 def picture_box(frame: av.VideoFrame) -> tuple[int, int, int, int]:
     """Return left, top, width and height of the part that isn't black, which is the card."""
-    plane = frame.planes[0]
-    rows = [bytes(plane)[row * plane.line_size :][: plane.width] for row in range(plane.height)]
-    lit_rows = [number for number, row in enumerate(rows) if max(row) > BRIGHT]
-    lit = [column for column in range(plane.width) if any(row[column] > BRIGHT for row in rows)]
-    return lit[0], lit_rows[0], lit[-1] - lit[0] + 1, lit_rows[-1] - lit_rows[0] + 1
+    lit = frame.to_ndarray(format="gray") > BRIGHT
+    rows, columns = (np.flatnonzero(lit.any(axis=axis)).tolist() for axis in (1, 0))
+    return columns[0], rows[0], columns[-1] - columns[0] + 1, rows[-1] - rows[0] + 1
 
 
 def published_frames(published: Published) -> list[av.VideoFrame]:
@@ -59,10 +58,9 @@ async def test_each_part_keeps_its_shape_in_the_largest_size(
     rotation: str,
     size: tuple[int, int],
     boxes: list[tuple[int, int, int, int]],
-    make_media: MakeMedia,
-    publish: Publish,
+    studio: Studio,
 ) -> None:
-    published = await publish(make_parts(make_media, *sizes, rotation=rotation))
+    published = await studio.publish(make_parts(studio.make, *sizes, rotation=rotation))
 
     pictures = published_frames(published)
     assert [frame.time for frame in pictures] == pytest.approx([n / 10 for n in range(10)])
@@ -73,10 +71,8 @@ async def test_each_part_keeps_its_shape_in_the_largest_size(
     assert not any(rung.copied for rung in published.result.plan.video)
 
 
-async def test_bars_are_black_and_the_picture_between_them_is_true(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    published = await publish(make_parts(make_media, "96x64", "64x96"))
+async def test_bars_are_black_and_the_picture_between_them_is_true(studio: Studio) -> None:
+    published = await studio.publish(make_parts(studio.make, "96x64", "64x96"))
 
     last = published_frames(published)[-1]
     luma, blue, red = (bytes(plane) for plane in last.planes)
@@ -100,11 +96,9 @@ def entry_and_samples(make_media: MakeMedia, size: str) -> tuple[bytes, list[byt
     return content[at : at + length], [packet.data for packet in packets(path)]
 
 
-async def test_sample_entries_of_other_sizes_are_fitted(
-    make_media: MakeMedia, publish: Publish, write: Write
-) -> None:
-    small, small_samples = entry_and_samples(make_media, "48x32")
-    upright, upright_samples = entry_and_samples(make_media, "64x96")
+async def test_sample_entries_of_other_sizes_are_fitted(studio: Studio, write: Write) -> None:
+    small, small_samples = entry_and_samples(studio.make, "48x32")
+    upright, upright_samples = entry_and_samples(studio.make, "64x96")
     first = b"".join(small_samples)
     film = track(
         small,
@@ -115,7 +109,7 @@ async def test_sample_entries_of_other_sizes_are_fitted(
     )
     source = write(movie(first + b"".join(upright_samples), film, duration_ms=400))
 
-    published = await publish(source)
+    published = await studio.publish(source)
 
     pictures = published_frames(published)
     assert [frame.time for frame in pictures] == pytest.approx([n / 25 for n in range(10)])

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from decoded_media import open_media
-from media_recipes import COPYABLE, MakeMedia, lavfi
+from media_recipes import COPYABLE, lavfi
 from numpy.typing import NDArray
-from published import Publish, Published, playlist
+from published import Published, Studio, playlist
 
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.encoding.sound_pieces import SoundPiece, cut_sound
@@ -27,12 +27,12 @@ FADED_S = 0.0107 + 0.005
 NOISE = 0.03
 
 
-async def publish_tone(make_media: MakeMedia, publish: Publish, rate_hz: int) -> Published:
+async def publish_tone(studio: Studio, rate_hz: int) -> Published:
     """Publish a rising tone; sound at 44.1 kHz is copied, and other sound is encoded at 48 kHz."""
     picture = f"testsrc2=s=160x90:r=10:d={SECONDS}"
     tone = f"aevalsrc='{LEVEL}*sin(2*PI*(200*t+40*t*t))':d={SECONDS}:s={rate_hz}"
     codecs = ("-c:v", "libx264", *COPYABLE, "-c:a", "aac", "-ar", str(rate_hz))
-    return await publish(make_media("tone.mp4", *lavfi(picture, tone), *codecs))
+    return await studio.publish(studio.make("tone.mp4", *lavfi(picture, tone), *codecs))
 
 
 class Stored:
@@ -84,9 +84,9 @@ def decode(stream: bytes) -> tuple[Samples, int]:
 
 @pytest.mark.parametrize(("source_hz", "stored_hz"), [(32_000, 48_000), (44_100, 44_100)])
 async def test_kept_sound_is_the_same_and_fades_at_cuts(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path, source_hz: int, stored_hz: int
+    studio: Studio, tmp_path: Path, source_hz: int, stored_hz: int
 ) -> None:
-    stored = Stored(await publish_tone(make_media, publish, source_hz))
+    stored = Stored(await publish_tone(studio, source_hz))
     keep = Kept.of([(1.234, 6.777), (6.9, 7.5), (7.611, 8.3), (12.05, END_S)])
     intervals = await stored.cut(keep, tmp_path)
 
@@ -110,9 +110,9 @@ async def test_kept_sound_is_the_same_and_fades_at_cuts(
 
 
 async def test_sound_is_continuous_over_joins_and_read_at_the_ends_alone(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path
+    studio: Studio, tmp_path: Path
 ) -> None:
-    stored = Stored(await publish_tone(make_media, publish, 32_000))
+    stored = Stored(await publish_tone(studio, 32_000))
     intervals = await stored.cut(Kept.of([(0, 9.1), (10.3, END_S)]), tmp_path)
 
     segments = stored.playlist.segments
@@ -135,10 +135,8 @@ async def test_sound_is_continuous_over_joins_and_read_at_the_ends_alone(
     )
 
 
-async def test_intervals_after_the_end_of_sound_are_silent(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path
-) -> None:
-    stored = Stored(await publish_tone(make_media, publish, 32_000))
+async def test_intervals_after_the_end_of_sound_are_silent(studio: Studio, tmp_path: Path) -> None:
+    stored = Stored(await publish_tone(studio, 32_000))
     stored.playlist = replace(stored.playlist, segments=stored.playlist.segments[:3])
     keep = Kept.of([(5, 5.5), (11.9, 12.7), (12.8, 13.3)])
     intervals = await stored.cut(keep, tmp_path)

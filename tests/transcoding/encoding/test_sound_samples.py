@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from media_recipes import MakeMedia, lavfi
-from published import FolderSink, Publish
+from media_recipes import lavfi
+from published import FolderSink, Studio
 
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME, make_waveform
@@ -20,15 +20,15 @@ def assert_level(peaks: Sequence[int], level: float) -> None:
 
 
 async def test_waveform_has_ten_peaks_a_second_over_the_length_of_the_film(
-    make_media: MakeMedia, publish: Publish, sink: FolderSink, tmp_path: Path
+    studio: Studio, sink: FolderSink, tmp_path: Path
 ) -> None:
     """The channels are of opposite phase, so that their mean would be silent."""
     # The second segment begins after 4 s.
     tone = f"if(between(t,4.5,5.5),{LOUD},{QUIET})*sin(2*PI*440*t)"
     sound = f"aevalsrc='{tone}|-{tone}':d=7:s=48000"
     options = ("-c:v", "libx264", "-c:a", "aac")
-    source = make_media("levels.mp4", *lavfi("testsrc2=s=160x90:r=10:d=7", sound), *options)
-    whole = (await publish(source)).files("audio")
+    source = studio.make("levels.mp4", *lavfi("testsrc2=s=160x90:r=10:d=7", sound), *options)
+    whole = (await studio.publish(source)).files("audio")
 
     async def peaks_of(files: RenditionFiles, duration_s: float) -> bytes:
         await make_waveform(files, duration_s=duration_s, sink=sink, work_dir=tmp_path)

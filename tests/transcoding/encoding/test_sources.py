@@ -19,7 +19,7 @@ from media_recipes import (
     with_late,
 )
 from mp4_writer import box, insert_in_sample_entry
-from published import Publish
+from published import Studio
 from published_checks import check_published
 
 from portal.transcoding.errors import Note
@@ -50,11 +50,7 @@ class Row:
 
 
 def row(
-    name: str,
-    *options: str,
-    extension: str = "mp4",
-    remux: Sequence[str] = (),
-    **recipe: object,
+    name: str, *options: str, extension: str = "mp4", remux: Sequence[str] = (), **recipe: object
 ) -> Row:
     """Describe a card, which may be copied into another file; the recipe has members of `Row`."""
     members = ("corners", "tolerance", "in_sync", "is_hdr")
@@ -179,10 +175,8 @@ def more_of_each_kind() -> Iterator[Row]:
         *(pytest.param(row, id=row.name, marks=pytest.mark.soak) for row in more_of_each_kind()),
     ],
 )
-async def test_a_source_is_published_as_the_same_card(
-    source: Row, make_media: MakeMedia, publish: Publish
-) -> None:
-    published = await publish(source.make(make_media))
+async def test_a_source_is_published_as_the_same_card(source: Row, studio: Studio) -> None:
+    published = await studio.publish(source.make(studio.make))
     check_published(
         published, corners=source.corners, tolerance=source.tolerance, in_sync=source.in_sync
     )

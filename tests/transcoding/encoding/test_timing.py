@@ -2,8 +2,8 @@
 
 import pytest
 from decoded_media import packets
-from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, jittering, lavfi
-from published import Publish, Published, check_durations, joined, playlist
+from media_recipes import EXACT_TIMES, IRREGULAR, jittering, lavfi
+from published import Published, Studio, check_durations, joined, playlist
 from published_checks import source_times_s
 
 TICK_S = 0.001
@@ -34,13 +34,13 @@ def check_joins(published: Published, name: str) -> None:
     ],
 )
 async def test_every_frame_is_shown_at_its_time(
-    filters: str, rate: str, b_frames: int, make_media: MakeMedia, publish: Publish
+    filters: str, rate: str, b_frames: int, studio: Studio
 ) -> None:
-    inputs = lavfi(f"testsrc2=s=320x180:r={rate}:d=13")
+    inputs = lavfi(f"testsrc2=s=96x64:r={rate}:d=13")
     options = ("-vf", filters, *QUICK, "-bf", str(b_frames), *EXACT_TIMES)
-    source = make_media("timing.mp4", *inputs, *options)
+    source = studio.make("timing.mp4", *inputs, *options)
 
-    published = await publish(source)
+    published = await studio.publish(source)
 
     expected_s = source_times_s(published)
     within_s = TICK_S

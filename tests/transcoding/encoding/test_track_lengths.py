@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from decoded_media import look
 from media_recipes import COPYABLE, EXACT_TIMES, MakeMedia, as_yuv, card, lavfi
-from published import FolderSink, Publish, Published, make_pass, playlist
+from published import Published, Studio, playlist
 
 SEGMENT_S = 4
 TICK_S = 0.001
@@ -35,13 +35,13 @@ def check_length(published: Published, film_s: float) -> None:
     ids=["copied", "encoded", "fragmented"],
 )
 async def test_sound_that_begins_late_or_ends_early_is_filled_up_by_silence(
-    codec: Sequence[str], make_media: MakeMedia, publish: Publish
+    codec: Sequence[str], studio: Studio
 ) -> None:
     inputs = (*lavfi(f"testsrc2=s={SMALL}:r=10:d={FILM_S}", "sine=d=2,volume=2"), "-itsoffset", "3")
     maps = ("-map", "0", "-map", "1", "-map", "2", "-ac", "2")
 
     late = lavfi("sine=d=3:r=44100,volume=2")
-    published = await publish(make_media("sounds.mp4", *inputs, *late, *maps, *codec))
+    published = await studio.publish(studio.make("sounds.mp4", *inputs, *late, *maps, *codec))
 
     assert published.result.renditions[-1].copied == (codec not in (ENCODED, FRAGMENTED))
     check_length(published, FILM_S)
@@ -58,11 +58,11 @@ async def test_sound_that_begins_late_or_ends_early_is_filled_up_by_silence(
     ("picture_s", "codec"), [(0.1, (*X264, *COPYABLE)), (4.5, (*X264, *COPYABLE)), (2, FRAGMENTED)]
 )
 async def test_the_last_frame_stays_until_the_sound_ends(
-    picture_s: float, codec: Sequence[str], make_media: MakeMedia, publish: Publish
+    picture_s: float, codec: Sequence[str], studio: Studio
 ) -> None:
     inputs = lavfi(f"testsrc2=s={SMALL}:r=10:d={picture_s}", f"sine=d={FILM_S}")
 
-    published = await publish(make_media("picture ends.mp4", *inputs, *codec))
+    published = await studio.publish(studio.make("picture ends.mp4", *inputs, *codec))
 
     assert not published.result.renditions[-1].copied
     check_length(published, FILM_S)
@@ -74,34 +74,6 @@ async def test_the_last_frame_stays_until_the_sound_ends(
         assert [picture.time_s for picture in pictures][len(own) :] == [
             at for at in (4.0, 8.0) if at > own[-1]
         ]
-
-
-class Clock(FolderSink):
-    """Sink that records when ffmpeg finished each segment."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.written_ns: dict[str, int] = {}
-
-    async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
-        if isinstance(data, Path):
-            self.written_ns[name] = data.stat().st_mtime_ns
-        await super().put(name, data, content_type)
-
-
-@pytest.mark.parametrize(("picture_s", "sound_s"), [(60, 2), (2, 60)])
-async def test_a_track_that_ended_is_extended_while_the_other_is_being_encoded(
-    picture_s: int, sound_s: int, make_media: MakeMedia, tmp_path: Path
-) -> None:
-    inputs = lavfi(f"testsrc2=s={SMALL}:r=50:d={picture_s}", f"sine=d={sound_s}")
-    sink = Clock(tmp_path / "sink")
-    source = make_media("uneven.mp4", *inputs, *ENCODED)
-
-    result = await make_pass(source, sink=sink, work_dir=tmp_path)
-
-    names = ("audio", result.renditions[0].name)
-    longer, shorter = reversed(names) if picture_s > sound_s else names
-    assert sink.written_ns[f"{shorter}/00001.m4s"] < sink.written_ns[f"{longer}/00014.m4s"]
 
 
 def check_held(published: Published, own_times_s: Sequence[float]) -> None:
@@ -136,21 +108,19 @@ def recording(make_media: MakeMedia, times_s: Sequence[float] = GAPS_S) -> Path:
     return make_media("recording.mp4", *lavfi(picture), "-vf", lit, *codec)
 
 
-async def test_a_frame_is_repeated_where_a_segment_begins(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    published = await publish(recording(make_media))
+async def test_a_frame_is_repeated_where_a_segment_begins(studio: Studio) -> None:
+    published = await studio.publish(recording(studio.make))
 
     assert published.result.plan.is_held
     check_length(published, 25.2)
     check_held(published, GAPS_S)
 
 
-async def test_slides_are_repeated(make_media: MakeMedia, publish: Publish) -> None:
+async def test_slides_are_repeated(studio: Studio) -> None:
     picture = card(size=SMALL, rate="1/5", duration_s=20, flashes_s=[5, 15], flash_s=5)
 
-    published = await publish(
-        make_media("slides.mp4", *lavfi(picture), "-vf", as_yuv(), *ENCODED, "-bf", "0")
+    published = await studio.publish(
+        studio.make("slides.mp4", *lavfi(picture), "-vf", as_yuv(), *ENCODED, "-bf", "0")
     )
 
     check_length(published, 20)

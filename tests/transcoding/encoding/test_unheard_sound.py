@@ -7,7 +7,7 @@ import pytest
 from decoded_media import open_media
 from media_recipes import MakeMedia, lavfi
 from mp4_writer import replace_box, sample_sizes, table
-from published import Publish, Write, probe
+from published import Publish, Studio, Write, probe
 
 from portal.transcoding.encoding.output_validation import notes_for
 from portal.transcoding.errors import Note
@@ -73,18 +73,16 @@ def with_garbage(path: Path) -> bytes:
 async def test_sound_without_a_decoder_is_named(
     sample_entry: bytes, note: Note, films: tuple[Path, Path], write: Write
 ) -> None:
-    facts = await probe(str(write(as_other_codec(films[0], sample_entry))))
+    facts = await probe(write(as_other_codec(films[0], sample_entry)))
     assert not facts.audio
     assert notes_for(facts, damaged_share=0) == (note,)
 
 
 @pytest.mark.parametrize("spoil", [without_samples, beyond_the_end, without_durations])
 async def test_the_only_track_is_left_out(
-    spoil: Callable[[Path], bytes], films: tuple[Path, Path], publish: Publish, tmp_path: Path
+    spoil: Callable[[Path], bytes], films: tuple[Path, Path], publish: Publish, write: Write
 ) -> None:
-    source = tmp_path / "film.mp4"
-    source.write_bytes(spoil(films[0]))
-    published = await publish(source)
+    published = await publish(write(spoil(films[0])))
     assert not published.result.audio
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
 
@@ -105,11 +103,9 @@ async def test_one_of_two_tracks_is_left_out(
     notes: tuple[Note, ...],
     films: tuple[Path, Path],
     publish: Publish,
-    tmp_path: Path,
+    write: Write,
 ) -> None:
-    source = tmp_path / "film.mp4"
-    source.write_bytes(spoil(films[1]))
-    published = await publish(source)
+    published = await publish(write(spoil(films[1])))
     [sound] = published.result.audio
     language = "de" if hz == TONES_HZ[1] else None
     assert (sound.name, sound.language, sound.is_default) == (name, language, True)
@@ -118,14 +114,12 @@ async def test_one_of_two_tracks_is_left_out(
 
 
 async def test_damaged_channels_are_left_out(
-    films: tuple[Path, Path], make_media: MakeMedia, publish: Publish, tmp_path: Path
+    films: tuple[Path, Path], studio: Studio, write: Write
 ) -> None:
     """Mono tracks of one language are channels of one sound."""
-    alike = make_media(
+    alike = studio.make(
         "alike.mp4", "-i", str(films[1]), "-map", "0", "-c", "copy", "-metadata:s:a", "language=und"
     )
-    source = tmp_path / "film.mp4"
-    source.write_bytes(with_garbage(alike))
-    published = await publish(source)
+    published = await studio.publish(write(with_garbage(alike)))
     assert [sound.channels for sound in published.result.audio] == [1]
     assert published.sounds["audio"].frequency_hz(0.2, 0.8) == pytest.approx(900, abs=5)

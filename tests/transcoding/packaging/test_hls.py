@@ -27,6 +27,10 @@ MEDIA = """#EXTM3U
 """
 
 
+def listed(durations_s: tuple[float, ...]) -> list[Segment]:
+    return [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
+
+
 def test_a_media_playlist_is_read_whole() -> None:
     playlist = parse_media_playlist(MEDIA)
     assert playlist.segments == (
@@ -56,9 +60,10 @@ def test_other_texts_are_refused(text: str) -> None:
 def test_peak_is_over_at_least_half_a_target_duration(
     durations_s: tuple[float, ...], peak_bps: int
 ) -> None:
-    segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
     sizes_bytes = (1_000_000, 500_000, 100_000)
-    peak_and_average = bandwidths_bps(segments, sizes_bytes=sizes_bytes, target_duration_s=4)
+    peak_and_average = bandwidths_bps(
+        listed(durations_s), sizes_bytes=sizes_bytes, target_duration_s=4
+    )
     assert peak_and_average == (peak_bps, round(1_600_000 * 8 / sum(durations_s)))
 
 
@@ -80,12 +85,7 @@ def test_a_signed_address_cannot_write_tags(address: str) -> None:
 def test_no_segment_rounds_to_more_than_the_target(
     durations_s: tuple[float, ...], expected: int
 ) -> None:
-    segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
-    assert target_duration_s(segments) == expected
-
-
-def listed(durations_s: tuple[float, ...]) -> list[Segment]:
-    return [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
+    assert target_duration_s(listed(durations_s)) == expected
 
 
 # Encoded video, its sound, and a copied stream with irregular segments.

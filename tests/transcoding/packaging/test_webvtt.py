@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from media_recipes import COPYABLE, CORNERS, MakeMedia, card, make_card
-from published import FolderSink, Publish, Published, transcode
+from published import FolderSink, Published, Studio, transcode
 from published_checks import check_published
 
 from portal.transcoding.encoding import command
@@ -61,8 +61,8 @@ def read(text: str) -> list[tuple[float, float, str]]:
     return cues
 
 
-async def test_each_cue_has_its_time_and_text(make_media: MakeMedia, publish: Publish) -> None:
-    published = await publish(with_subtitles(make_media, "subtitled.mp4", ENGLISH, GERMAN))
+async def test_each_cue_has_its_time_and_text(studio: Studio) -> None:
+    published = await studio.publish(with_subtitles(studio.make, "subtitled.mp4", ENGLISH, GERMAN))
     assert published.result.renditions[0].copied
     for name, cues in (("subtitles-1", ENGLISH), ("subtitles-2", GERMAN)):
         written = read((published.folder / name / "00000.vtt").read_text("utf-8"))
@@ -86,25 +86,25 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
     source = with_subtitles(make_media, f"large {len(text)}.mp4", large, GERMAN)
     monkeypatch.setattr(command, "MAX_SUBTITLE_BYTES", 20_000)
 
-    result = await transcode(str(source), sink=sink, work_dir=work_dir)
+    result = await transcode(source, sink=sink, work_dir=work_dir)
 
     assert [each.name for each in result.of(Kind.SUBTITLES)] == ["subtitles-2"]
     assert Note.SUBTITLES_LEFT_OUT in result.output.notes
     check_published(Published(source, result, sink))
 
 
-async def test_telemetry_is_left_out_and_noted(make_media: MakeMedia, publish: Publish) -> None:
+async def test_telemetry_is_left_out_and_noted(studio: Studio) -> None:
     readings = [(at / 2, at / 2 + 0.5, f"GPS({at}.1234, 20.5, 19) H {at}.0m") for at in range(8)]
-    by_text = await publish(with_subtitles(make_media, "flight.mp4", readings, ENGLISH))
+    by_text = await studio.publish(with_subtitles(studio.make, "flight.mp4", readings, ENGLISH))
     assert [each.name for each in by_text.result.of(Kind.SUBTITLES)] == ["subtitles-2"]
     assert by_text.result.output.notes == (Note.TELEMETRY_LEFT_OUT,)
     files = [path for path in by_text.folder.rglob("*") if path.is_file()]
     assert not [path for path in files if b"GPS" in path.read_bytes()]
 
-    speech = with_subtitles(make_media, "speech.mp4", ENGLISH)
+    speech = with_subtitles(studio.make, "speech.mp4", ENGLISH)
     name = ("-metadata:s:s:0", "handler_name=FC Telemetry")
-    by_name = await publish(
-        make_media("named.mp4", "-i", str(speech), "-map", "0", "-c", "copy", *name)
+    by_name = await studio.publish(
+        studio.make("named.mp4", "-i", str(speech), "-map", "0", "-c", "copy", *name)
     )
     assert by_name.result.of(Kind.SUBTITLES) == []
     assert by_name.result.output.notes == (Note.TELEMETRY_LEFT_OUT,)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import av
 import pytest
-from media_recipes import MakeMedia, card, make_card
-from published import FolderSink, Publish, Published, playlist
+from media_recipes import card, make_card
+from numbered_film import FPS, Luma, make_numbered, number_in
+from published import FolderSink, Published, Studio, playlist
 from published import frames as frames_of
 
 from portal.transcoding.encoding.pictures import extract_frame, make_storyboard
@@ -55,29 +56,19 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
     return thumbnails
 
 
-# Each frame shows its number in bars, from the lowest bit on: light for one, dark for zero.
-BITS = 13
-BAR_PX = 16
-NUMBERED = (
-    f"nullsrc=s={BITS * BAR_PX}x64:r=25:d=20,format=gray,"
-    f"geq=lum='if(mod(floor(N/pow(2,floor(X/{BAR_PX}))),2),220,40)'"
-)
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-sc_threshold", "0")
 # Key frames are no IDR pictures, because frames that are shown before them refer to earlier ones.
 OPEN_GROUPS = "open-gop=1:scenecut=0:bframes=3:log-level=none"
 X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", OPEN_GROUPS)
 
 
-def number(plane: av.video.plane.VideoPlane, x: int, y: int, width: int, height: int) -> int:
-    """Return the number of the frame that a part of a picture shows."""
-    row = memoryview(plane)[(y + height // 2) * plane.line_size :]
-    middles = (x + (2 * bit + 1) * width // (2 * BITS) for bit in range(BITS))
-    return sum((row[middle] > 128) << bit for bit, middle in enumerate(middles))
-
-
-def picture(content: bytes) -> av.video.plane.VideoPlane:
+def picture(content: bytes) -> Luma:
     with av.open(io.BytesIO(content)) as container:
-        return next(container.decode(video=0)).planes[0]
+        return next(container.decode(video=0)).to_ndarray(format="gray")
+
+
+def part_of(sprite: Luma, x: int, y: int, width: int, height: int) -> Luma:
+    return sprite[y : y + height, x : x + width]
 
 
 @pytest.mark.parametrize(
@@ -86,32 +77,27 @@ def picture(content: bytes) -> av.video.plane.VideoPlane:
     ids=["of key frames", "of all frames", "of an encoded film with open groups"],
 )
 async def test_thumbnails_and_offered_frames_are_those_that_players_show(
-    codec: tuple[str, ...],
-    key_distance_s: int,
-    make_media: MakeMedia,
-    publish: Publish,
-    sink: FolderSink,
-    tmp_path: Path,
+    codec: tuple[str, ...], key_distance_s: int, studio: Studio, sink: FolderSink, tmp_path: Path
 ) -> None:
-    options = (*codec, "-pix_fmt", "yuv420p", "-g", str(25 * key_distance_s))
-    source = make_media(f"keys {key_distance_s}.mp4", "-f", "lavfi", "-i", NUMBERED, *options)
-    published = await publish(source)
+    options = (*codec, "-g", str(FPS * key_distance_s))
+    source = make_numbered(tmp_path / "film.mp4", *options, seconds=20, size="208x64", sounds=0)
+    published = await studio.publish(source)
     assert published.result.renditions[0].copied is (codec == X264)
     thumbnails = await checked_storyboard(published, sink)
     for starts_s, ends_s, sprite, place in thumbnails:
-        at_s = number(picture((sink.folder / sprite).read_bytes()), *place) / 25
+        sprite_luma = picture((sink.folder / sprite).read_bytes())
+        at_s = number_in(part_of(sprite_luma, *place)) / FPS
         assert max(at_s - starts_s, ends_s - at_s) <= 1.5
     player_frames = frames_of(published.folder, published.result.renditions[0].name)
     offered = spread_tiles((sink.folder / STORYBOARD_NAME).read_text(), 6)
     assert len(offered) == 6
     for tile in offered:
-        sprite = picture((sink.folder / tile.sprite).read_bytes())
-        thumbnail = number(sprite, tile.x, tile.y, tile.width, tile.height)
+        sprite_luma = picture((sink.folder / tile.sprite).read_bytes())
         poster = picture(await cut(published, tile.at_s, tmp_path))
-        [player] = [frame for frame in player_frames if 0 <= tile.at_s - frame.time < 0.04]
-        planes = (poster, player.planes[0])
-        numbers = [number(plane, 0, 0, plane.width, plane.height) for plane in planes]
-        assert numbers == [thumbnail, thumbnail]
+        [player] = [frame for frame in player_frames if 0 <= tile.at_s - frame.time < 1 / FPS]
+        shown = (poster, player.to_ndarray(format="gray"))
+        thumbnail = number_in(part_of(sprite_luma, tile.x, tile.y, tile.width, tile.height))
+        assert [number_in(luma) for luma in shown] == [thumbnail, thumbnail]
 
 
 async def cut(published: Published, at_s: float, work_dir: Path) -> bytes:
@@ -159,10 +145,10 @@ def test_thumbnails_keep_the_shape_of_the_video(
     assert (storyboard.width, storyboard.height) == expected
 
 
-async def test_a_single_frame_has_a_storyboard(
-    make_media: MakeMedia, publish: Publish, sink: FolderSink
-) -> None:
+async def test_a_single_frame_has_a_storyboard(studio: Studio, sink: FolderSink) -> None:
     picture = card(size="180x320", duration_s=0.04, flashes_s=())
-    published = await publish(make_card(make_media, "one frame.mp4", picture=picture, sound=None))
+    published = await studio.publish(
+        make_card(studio.make, "one frame.mp4", picture=picture, sound=None)
+    )
     thumbnails = await checked_storyboard(published, sink)
     assert thumbnails[0][3][2:] == (108, 192)

@@ -61,6 +61,6 @@ async def test_a_source_that_crashes_its_probe_is_refused_and_a_killed_probe_is_
     program = f"import os, signal; {default}; os.kill(os.getpid(), {number:d})"
     monkeypatch.setattr(probing, "_CHILD", ("-I", "-c", program))
     with pytest.raises((SourceRejected, TranscodeFailed)) as caught:
-        await probe(str(plain))
+        await probe(plain)
     assert caught.value.code == code
     assert f"probe ended with -{number:d}" in caught.value.detail

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from media_recipes import MakeMedia, lavfi
 from mp4_writer import replace_box
-from published import Publish, probe
+from published import Studio, probe
 
 from portal.transcoding.packaging.master import Kind
 
@@ -47,13 +47,13 @@ async def test_chapters_are_kept_whatever_the_first_is_like(
     written: Chapters, expected: Chapters, make_media: MakeMedia, tmp_path: Path
 ) -> None:
     source = with_chapters(make_media, tmp_path, written)
-    chapters = (await probe(str(source))).chapters
+    chapters = (await probe(source)).chapters
     assert [(chapter["start_s"], chapter["title"]) for chapter in chapters] == expected
 
 
 async def test_titles_that_a_file_also_has_as_text_are_no_captions(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path
+    studio: Studio, tmp_path: Path
 ) -> None:
-    source = with_chapters(make_media, tmp_path, [(0, "One"), (2, "Two")])
-    assert (await probe(str(source))).subtitles
-    assert (await publish(source)).result.of(Kind.SUBTITLES) == []
+    source = with_chapters(studio.make, tmp_path, [(0, "One"), (2, "Two")])
+    assert (await probe(source)).subtitles
+    assert (await studio.publish(source)).result.of(Kind.SUBTITLES) == []

@@ -181,7 +181,7 @@ async def test_a_track_beside_the_picture_may_not_lie_elsewhere(
     write: Write, handler: bytes
 ) -> None:
     source = write(png_movie(64, 64, other_tracks=[beside(handler, HERE)]))
-    assert (await probe(str(source))).video.frame_count == 1
+    assert (await probe(source)).video.frame_count == 1
     source = write(png_movie(64, 64, other_tracks=[beside(handler, ELSEWHERE)]))
     assert await refused(source) == RejectCode.EXTERNAL_MEDIA
 

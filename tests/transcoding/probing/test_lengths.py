@@ -66,7 +66,7 @@ CLAIMS: dict[str, Callable[[bytes], bytes]] = {
 async def test_a_film_is_as_long_as_its_samples(
     claim: Callable[[bytes], bytes], film: bytes, write: Write
 ) -> None:
-    source_facts = await probe(str(write(claim(film))))
+    source_facts = await probe(write(claim(film)))
 
     assert source_facts.duration_s == pytest.approx(FILM_S, abs=0.03)
     assert source_facts.video.duration_s == pytest.approx(FILM_S, abs=0.001)
@@ -83,7 +83,7 @@ async def test_what_nothing_contradicts_counts_and_is_held_against_the_limit(
     long = claiming(with_last_frame(film, HOUR_S), 2**31, b"mdhd", b"mvhd")
     source = write(without_edits(long))
 
-    source_facts = await probe(str(source))
+    source_facts = await probe(source)
 
     assert source_facts.duration_s == pytest.approx(HOUR_S + FILM_S - 0.1, abs=0.001)
     limits = SourceLimits(max_duration_s=HOUR_S / 2)
@@ -99,7 +99,7 @@ async def test_a_misplaced_frame_counts_for_nothing(number: int, film: bytes, wr
     chunks = film[at : at + int.from_bytes(film[at : at + 4])]
     source = write(replace_box(without_edits(film), b"stsc", times, chunks, is_first=True))
 
-    source_facts = await probe(str(source))
+    source_facts = await probe(source)
 
     assert source_facts.video.misplaced_frames == 1
     assert source_facts.duration_s == pytest.approx(FILM_S, abs=0.15)
@@ -113,7 +113,7 @@ async def test_fragments_tell_how_long_they_last(
     codec = ("-c:v", "libx264", "-bf", "2", "-g", "10", "-movflags", flags)
     content = make_media("fragments.mp4", *inputs, *codec).read_bytes()
     for ticks in (0, 2**31):
-        source_facts = await probe(str(write(claiming(content, ticks))))
+        source_facts = await probe(write(claiming(content, ticks)))
 
         assert source_facts.duration_s == pytest.approx(5, abs=0.21)
         assert source_facts.video.duration_s == source_facts.duration_s
@@ -139,7 +139,7 @@ async def test_frames_begin_and_end_with_the_film(make_media: MakeMedia) -> None
     late = ("-itsoffset", "3", *lavfi("testsrc2=s=64x48:r=10:d=2"))
     source: Path = make_media("late picture.mp4", *late, *lavfi("sine=d=7"), "-c:v", "mpeg4")
 
-    source_facts = await probe(str(source))
+    source_facts = await probe(source)
 
     assert source_facts.video.duration_s == pytest.approx(5, abs=0.05)
     assert source_facts.video.longest_frame_s == pytest.approx(3.1, abs=0.05)

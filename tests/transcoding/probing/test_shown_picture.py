@@ -5,7 +5,12 @@ import struct
 import pytest
 
 from portal.transcoding.probing.boxes import PictureEntry
-from portal.transcoding.probing.shown_picture import aperture_margins, is_dolby_only, named_transfer
+from portal.transcoding.probing.shown_picture import (
+    NO_MARGINS,
+    aperture_margins,
+    is_dolby_only,
+    named_transfer,
+)
 
 BT709 = 1
 UNSPECIFIED = 2
@@ -23,41 +28,29 @@ def margins_of(
 @pytest.mark.parametrize(
     ("aperture", "margins"),
     [
+        # Margins are around the centre.
         ((240, 1, 180, 1, 0, 1, 0, 1), (0, 0, 40, 40)),
         ((240, 1, 160, 1, -40, 1, 10, 1), (20, 0, 0, 80)),
         ((240, 1, 160, 1, 79, 2, -9, 2), (5, 15, 79, 1)),
-        ((320, 1, 180, 1, 0, 1, 0, 1), (0, 0, 0, 0)),
+        ((320, 1, 180, 1, 0, 1, 0, 1), NO_MARGINS),
+        # An absurd aperture cuts nothing.
+        ((400, 1, 180, 1, 0, 1, 0, 1), NO_MARGINS),
+        ((240, 1, 180, 1, 100, 1, 0, 1), NO_MARGINS),
+        ((0, 1, 180, 1, 0, 1, 0, 1), NO_MARGINS),
+        ((1, 1000, 180, 1, 0, 1, 0, 1), NO_MARGINS),
+        ((-240, 1, 180, 1, 0, 1, 0, 1), NO_MARGINS),
+        ((240, 0, 180, 1, 0, 1, 0, 1), NO_MARGINS),
+        ((240, 1, 180, -1, 0, 1, 0, 1), NO_MARGINS),
     ],
 )
-def test_an_aperture_cuts_margins_around_its_centre(
-    aperture: tuple[int, ...], margins: tuple[int, ...]
-) -> None:
+def test_an_aperture_cuts_margins(aperture: tuple[int, ...], margins: tuple[int, ...]) -> None:
     assert margins_of(*aperture) == margins
 
 
-def test_a_fractional_aperture_is_rounded() -> None:
+def test_a_fractional_aperture_is_rounded_and_frames_of_another_size_are_left_whole() -> None:
     assert margins_of(41472, 59, 576, 1, 0, 1, 0, 1, entry=(720, 576)) == (0, 0, 8, 9)
-
-
-def test_an_aperture_of_frames_of_another_size_cuts_nothing() -> None:
     imx = margins_of(704, 1, 480, 1, 0, 1, 0, 1, entry=(720, 486), frame=(720, 512))
-    assert not any(imx)
-
-
-@pytest.mark.parametrize(
-    "aperture",
-    [
-        (400, 1, 180, 1, 0, 1, 0, 1),
-        (240, 1, 180, 1, 100, 1, 0, 1),
-        (0, 1, 180, 1, 0, 1, 0, 1),
-        (1, 1000, 180, 1, 0, 1, 0, 1),
-        (-240, 1, 180, 1, 0, 1, 0, 1),
-        (240, 0, 180, 1, 0, 1, 0, 1),
-        (240, 1, 180, -1, 0, 1, 0, 1),
-    ],
-)
-def test_an_absurd_aperture_cuts_nothing(aperture: tuple[int, ...]) -> None:
-    assert not any(margins_of(*aperture))
+    assert imx == NO_MARGINS
 
 
 @pytest.mark.parametrize(

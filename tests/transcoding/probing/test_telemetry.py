@@ -67,5 +67,5 @@ async def test_names_of_devices_are_not_names_of_tracks(make_media: MakeMedia) -
         for argument in ("-map", "1", f"-metadata:s:a:{number}", f"handler_name={name}")
     ]
     film = make_media("named.mp4", *lavfi("testsrc2=d=1", "sine=d=1"), "-map", "0", *named)
-    audio = (await probe(str(film))).audio
+    audio = (await probe(film)).audio
     assert [track.title for track in audio] == [None, None, "Voices"]
