@@ -43,17 +43,17 @@ class Words:
 
 
 def make_secret_film(
-    folder: Path, words: Words, *, kept: frozenset[str], whole: frozenset[str]
+    folder: Path, words: Words, *, of_kept: frozenset[str], whole: frozenset[str]
 ) -> Path:
     """Make a film of three parts with these words.
 
-    Viewers may read those of kept parts in the stages `kept`, others in the stages `whole`.
+    Viewers may read those of kept parts in the stages `of_kept`, others in the stages `whole`.
     """
     sources = [
         _plain_film(folder, words),
-        _subtitles(folder, words, kept, whole),
+        _subtitles(folder, words, of_kept, whole),
         _telemetry(folder, words),
-        _chapters(folder, words, kept, whole),
+        _chapters(folder, words, of_kept, whole),
     ]
     tags = [f"{name}={words.new('tag' + name.rpartition('.')[2])}" for name in TAGS]
     of_tracks = {
@@ -61,11 +61,11 @@ def make_secret_film(
             f"handler_name={words.new('picturehandler')}",
             f"title={words.new('picturetitle')}",
         ],
-        "a:0": [f"handler_name={words.new('soundtitle', kept)}"],
-        "s:0": [f"handler_name={words.new('subtitletitle', kept)}", "language=eng"],
+        "a:0": [f"handler_name={words.new('soundtitle', of_kept)}"],
+        "s:0": [f"handler_name={words.new('subtitletitle', of_kept)}", "language=eng"],
         "s:1": [f"handler_name=DJI.Subtitle {words.new('telemetryhandler')}"],
     }
-    path = folder / f"{words.new('filename', kept)}.mp4"
+    path = folder / f"{words.new('filename', of_kept)}.mp4"
     run_ffmpeg(
         path,
         *(word for source in sources for word in ("-i", str(source))),
@@ -112,9 +112,9 @@ def _plain_film(folder: Path, words: Words) -> Path:
     )
 
 
-def _subtitles(folder: Path, words: Words, kept: frozenset[str], whole: frozenset[str]) -> Path:
+def _subtitles(folder: Path, words: Words, of_kept: frozenset[str], whole: frozenset[str]) -> Path:
     cues = {
-        "00:00:01,000 --> 00:00:02,000": words.new("subtitlekept", kept),
+        "00:00:01,000 --> 00:00:02,000": words.new("subtitlekept", of_kept),
         "00:00:05,000 --> 00:00:07,000": words.new("subtitleremoved", whole),
         # A small part of it is kept.
         "00:00:07,200 --> 00:00:08,050": words.new("edgeremoved", whole),
@@ -134,12 +134,12 @@ def _subrip(path: Path, cues: dict[str, str]) -> Path:
     return path
 
 
-def _chapters(folder: Path, words: Words, kept: frozenset[str], whole: frozenset[str]) -> Path:
+def _chapters(folder: Path, words: Words, of_kept: frozenset[str], whole: frozenset[str]) -> Path:
     path = folder / f"{words.film}.ffmetadata"
     titles = {
-        0: words.new("chapterkept", kept),
+        0: words.new("chapterkept", of_kept),
         4: words.new("chapterremoved", whole),
-        8: words.new("chapterlast", kept),
+        8: words.new("chapterlast", of_kept),
     }
     parts = [
         f"[CHAPTER]\nTIMEBASE=1/1\nSTART={start}\nEND={start + 4}\ntitle={title}\n"

@@ -120,12 +120,12 @@ async def test_fault_is_shown_at_its_field_and_nothing_is_saved(
     editor: Sender, edith: Account, route: str, fields: str, field: str, fault: str
 ) -> None:
     video = await ready_video(edith)
-    sent = {**form(video, ""), **dict(parse_qsl(fields))}
-    text = await send(editor, f"/videos/{video.id}/{route}", sent, 422)
+    body = {**form(video, ""), **dict(parse_qsl(fields))}
+    text = await send(editor, f"/videos/{video.id}/{route}", body, 422)
     assert fault_in(text, field).startswith(fault)
     assert [fault_in(text, name) for name in {"visibility", "embed-origins"} - {field}] == [""]
     assert await recorded(video) == (Visibility.PUBLIC, False, [])
-    assert sites_in(text).split() == sent.get("embedOrigins", "").split()
+    assert sites_in(text).split() == body.get("embedOrigins", "").split()
     assert "<script>alert" not in text
 
 
@@ -156,11 +156,11 @@ async def test_share_begins_with_the_page_and_names_the_stream_to_editors_alone(
 ) -> None:
     video = await ready_video(edith)
     viewer = await make_account("vic", Role.VIEWER)
-    shown = {}
+    ids = {}
     for account in (edith, viewer):
         text = await page(await signed_in(app, account), f"/videos/{video.id}")
-        shown[account.id] = re.findall(r'id="([a-z-]+-(?:address|code))"', text)
+        ids[account.id] = re.findall(r'id="([a-z-]+-(?:address|code))"', text)
     own = ["page-address", "embed-code"]
     of_clip = ["clip-page-address", "clip-embed-code"]
-    assert shown[viewer.id] == own + of_clip
-    assert shown[edith.id] == [*own, "stream-address", *of_clip, "clip-stream-address"]
+    assert ids[viewer.id] == own + of_clip
+    assert ids[edith.id] == [*own, "stream-address", *of_clip, "clip-stream-address"]

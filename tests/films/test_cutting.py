@@ -203,9 +203,9 @@ async def test_a_cut_gets_the_renditions_that_its_film_gets_later(
     make_first = cutting.make_first
 
     async def add_to_film(*args: Any, **named: Any) -> tuple[Source, PassOutput]:
-        made = await make_first(*args, **named)
+        first = await make_first(*args, **named)
         await Rendition.filter(id=lowest.id).update(state="complete")
-        return made
+        return first
 
     monkeypatch.setattr(cutting, "make_first", add_to_film)
     video = await cut(whole, resources, tmp_path, (0.52, 3.0))

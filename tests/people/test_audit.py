@@ -53,12 +53,12 @@ async def noted() -> AsyncIterator[list[dict[str, Any]]]:
 
 @dataclass
 class Recorder:
-    """Checks the line, or that there is none, of each change; `seen` has the actions."""
+    """Checks the line, or that there is none, of each change; `recorded` has their actions."""
 
-    seen: set[str] = field(default_factory=set)
+    recorded: set[str] = field(default_factory=set)
 
     async def expect(
-        self, change: Awaitable[Response], status: int, action: str = "", **wanted: Any
+        self, change: Awaitable[Response], status: int, action: str = "", **members: Any
     ) -> None:
         """One line with this action and members, or none without an action."""
         async with noted() as noted_lines:
@@ -66,9 +66,9 @@ class Recorder:
             assert response.status_code == status, await text_of(response)
         assert [line["action"] for line in noted_lines] == [action] * bool(action)
         if action:
-            self.seen.add(action)
+            self.recorded.add(action)
             assert noted_lines[0]["address"] == ADDRESS
-            assert noted_lines[0].items() >= wanted.items()
+            assert noted_lines[0].items() >= members.items()
 
 
 async def test_each_action_leaves_one_line_and_refusals_none(
@@ -95,8 +95,8 @@ async def test_each_action_leaves_one_line_and_refusals_none(
         await identities.unbind((await people.get(person.email)).id)
     actions = ["keys.rotated", "account.added", "account.bound", "account.signed_in"]
     assert [line["action"] for line in noted_lines] == [*actions, "account.unbound"]
-    recorder.seen |= {line["action"] for line in noted_lines}
-    assert recorder.seen == set(AuditAction)
+    recorder.recorded |= {line["action"] for line in noted_lines}
+    assert recorder.recorded == set(AuditAction)
 
 
 async def signs_in_and_out(recorder: Recorder, app: Quart, olga: Account) -> None:

@@ -105,8 +105,8 @@ async def test_repeated_withdrawal_does_not_bring_the_new_file_back(
     processing = (await client.get(address(video))).headers["ETag"]
     await finish_new_file(video)
     live = (await client.get(address(video))).headers["ETag"]
-    for seen, status in ((processing, 412), (live, 204), (live, 412)):
-        response = await client.delete(address(video), headers={"If-Match": seen})
+    for etag, status in ((processing, 412), (live, 204), (live, 412)):
+        response = await client.delete(address(video), headers={"If-Match": etag})
         assert response.status_code == status
     conflict = await problem(response, 412, "replacement_changed")
     assert conflict["present"]["fileName"] == video.file_name
@@ -139,11 +139,11 @@ async def test_viewers_do_not_learn_of_a_replacement(app: Quart) -> None:
     sender = browser(app, await session_of(owner))
     await replace_file(sender, video)
     viewer = browser(app, await session_of(await make_account("victor", Role.VIEWER)))
-    seen = {}
+    names = {}
     for name, caller in (("owner", sender), ("viewer", viewer)):
         document = await answered(await caller.get(f"/api/videos/{video.id}/transcode"))
-        seen[name] = document["replacement"] and document["replacement"]["fileName"]
-    assert seen == {"owner": NEW_FILE, "viewer": None}
+        names[name] = document["replacement"] and document["replacement"]["fileName"]
+    assert names == {"owner": NEW_FILE, "viewer": None}
 
 
 def withdrawn(text: str) -> str:
@@ -188,9 +188,9 @@ async def test_going_back_twice_goes_back_once(client: Client, video: Video) -> 
     panel = await client.get(f"/videos/{video.id}/replacement")
     # The player shows the new file.
     assert "file-replaced" in panel.headers["HX-Trigger"]
-    shown = withdrawn((await panel.get_data()).decode())
+    version = withdrawn((await panel.get_data()).decode())
     for _ in range(2):
-        await send_fields(client, f"/videos/{video.id}/replacement/withdraw", withdrawn=shown)
+        await send_fields(client, f"/videos/{video.id}/replacement/withdraw", withdrawn=version)
         assert (await Video.get(id=video.id)).storage_key == video.storage_key
 
 

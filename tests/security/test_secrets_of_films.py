@@ -100,8 +100,8 @@ class Walk:
             for word in set(ADDRESS.findall(text))
             if video_id in word or (is_list and FILE.search(word))
         ]
-        found = [urljoin(address, word.removeprefix("URI=")).partition("#")[0] for word in words]
-        paths = [each.removeprefix(self.config.public_url) for each in found]
+        urls = [urljoin(address, word.removeprefix("URI=")).partition("#")[0] for word in words]
+        paths = [each.removeprefix(self.config.public_url) for each in urls]
         # The uploaded file has all of its words. It is not offered to viewers of a cut video.
         return [
             each
@@ -113,7 +113,7 @@ class Walk:
 
     def places_of(self, all_words: Collection[Words], stage: str) -> dict[str, set[str]]:
         """Return the places whose words were read but not meant for this stage, with paths."""
-        found: dict[str, set[str]] = {}
+        places: dict[str, set[str]] = {}
         for address, response in self.responses.items():
             path = urlsplit(address).path
             plain = response.lower()
@@ -128,8 +128,8 @@ class Walk:
                     # Some pages repeat the address that was asked for.
                     is_asked = words.at(place) in address
                     if not (is_allowed or is_asked) and is_in(plain, words.at(place)):
-                        found.setdefault(f"{words.film} {place}", set()).add(path)
-        return found
+                        places.setdefault(f"{words.film} {place}", set()).add(path)
+        return places
 
     def red_pictures(self) -> list[str]:
         """Return the paths of the pictures and segments with the colour of the removed part."""
@@ -186,7 +186,7 @@ class Story:
 
     async def publish(self) -> None:
         """Publish the first film with its texts and captions, and run its jobs."""
-        film = make_secret_film(self.folder, self.first, kept=OF_KEPT, whole=OF_WHOLE)
+        film = make_secret_film(self.folder, self.first, of_kept=OF_KEPT, whole=OF_WHOLE)
         body = metadata(
             await self.upload(film),
             fileName=film.name,
@@ -230,7 +230,7 @@ class Story:
 
     async def begin_replacement(self) -> None:
         """Upload the second film, which waits for a worker."""
-        film = make_secret_film(self.folder, self.second, kept=OF_SECOND, whole=OF_SECOND)
+        film = make_secret_film(self.folder, self.second, of_kept=OF_SECOND, whole=OF_SECOND)
         key = await self.upload(film)
         await replacement.request(
             self.video_id,
@@ -292,8 +292,8 @@ class Story:
     async def walk(self, stage: str, sender: Sender, addresses: Collection[str]) -> Walk:
         walk = Walk(sender, self.video_id, self.resources.config)
         await walk.follow(addresses)
-        found = walk.places_of((self.first, self.second, self.texts), stage)
-        assert found == {}, stage
+        places = walk.places_of((self.first, self.second, self.texts), stage)
+        assert places == {}, stage
         return walk
 
     async def request_files(self, sender: Sender) -> None:

@@ -80,7 +80,7 @@ def seconds_heard(sound: Heard, duration_s: float) -> list[int | None]:
 
 
 @pytest.mark.parametrize(
-    ("picture", "sound", "seen", "heard", "notes"),
+    ("picture", "sound", "frames", "heard", "notes"),
     [
         (GAP, GAP, [5, 6, 7, 7, 7, 7, 7, 12, 13, 14], [5, 6, 7, *[None] * 4, 12, 13, 14], ()),
         (
@@ -108,34 +108,34 @@ async def test_what_a_list_leaves_out_is_neither_seen_nor_heard(
     publish: Publish,
     picture: Sequence[Edit],
     sound: Sequence[Edit],
-    seen: list[int],
+    frames: list[int],
     heard: list[int | None],
     notes: tuple[Note, ...],
 ) -> None:
     source = write(with_edits(film, picture, sound))
     published = await publish(source)
     result = published.result
-    assert result.output.duration_s == pytest.approx(len(seen), abs=0.15)
+    assert result.output.duration_s == pytest.approx(len(frames), abs=0.15)
     assert result.output.notes == notes
-    assert seconds_shown(result, published.folder) == seen
+    assert seconds_shown(result, published.folder) == frames
     assert seconds_heard(published.sounds["audio"], len(heard)) == heard
 
 
 @pytest.mark.parametrize(
-    ("edits", "seen"),
+    ("edits", "frames"),
     [
         ([(6, 0, 1), (5, None, 1), (3, 12, 1)], [*range(6), *[5] * 5, 12, 13, 14]),
         ([(2, 0, 1), (2, None, 1), (10, 4, 1)], [0, 1, 1, 1, *range(4, 14)]),
     ],
 )
 async def test_parts_show_the_same_as_the_whole(
-    film: Path, write: Write, tmp_path: Path, edits: Sequence[Edit], seen: list[int]
+    film: Path, write: Write, tmp_path: Path, edits: Sequence[Edit], frames: list[int]
 ) -> None:
     source = write(with_edits(film, edits, edits))
     sink = FolderSink(tmp_path / "sink")
     parts = [Part(first=number, until=number + 1) for number in range(4)]
     result = await make_pass(source, sink=sink, work_dir=tmp_path / "work", parts=parts)
-    assert seconds_shown(result, sink.folder) == seen
+    assert seconds_shown(result, sink.folder) == frames
 
 
 async def test_subtitles_and_posters_of_a_gap_are_hidden(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from decoded_media import look
 from media_recipes import COPYABLE, EXACT_TIMES, MakeMedia, as_yuv, card, lavfi
-from published import Published, Studio, playlist
+from published import FolderSink, Published, Studio, make_pass, playlist
 
 SEGMENT_S = 4
 TICK_S = 0.001
@@ -74,6 +74,34 @@ async def test_the_last_frame_stays_until_the_sound_ends(
         assert [picture.time_s for picture in pictures][len(own) :] == [
             at for at in (4.0, 8.0) if at > own[-1]
         ]
+
+
+class Clock(FolderSink):
+    """Sink that records when ffmpeg finished each segment."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.written_ns: dict[str, int] = {}
+
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
+        if isinstance(data, Path):
+            self.written_ns[name] = data.stat().st_mtime_ns
+        await super().put(name, data, content_type)
+
+
+@pytest.mark.parametrize(("picture_s", "sound_s"), [(60, 2), (2, 60)])
+async def test_a_track_that_ended_is_extended_while_the_other_is_being_encoded(
+    picture_s: int, sound_s: int, make_media: MakeMedia, tmp_path: Path
+) -> None:
+    inputs = lavfi(f"testsrc2=s={SMALL}:r=50:d={picture_s}", f"sine=d={sound_s}")
+    sink = Clock(tmp_path / "sink")
+    source = make_media("uneven.mp4", *inputs, *ENCODED)
+
+    result = await make_pass(source, sink=sink, work_dir=tmp_path)
+
+    names = ("audio", result.renditions[0].name)
+    longer, shorter = reversed(names) if picture_s > sound_s else names
+    assert sink.written_ns[f"{shorter}/00001.m4s"] < sink.written_ns[f"{longer}/00014.m4s"]
 
 
 def check_held(published: Published, own_times_s: Sequence[float]) -> None:
