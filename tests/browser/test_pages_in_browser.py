@@ -133,7 +133,7 @@ async def test_polls_respect_retry_after(page: Page, waiting_video: str) -> None
     )
     # Without Retry-After it polls every other second.
     await page.clock.run_for(3_000)
-    await page.wait_for_function("window.isRefused")
+    await page.wait_for_function("() => window.isRefused")
     polls = record_requests(page, "/status")
     await page.clock.run_for(40_000)
     assert polls == []
