@@ -377,7 +377,10 @@ async def _close_attempt(
 
 
 async def stop(version: Version) -> None:
-    """Stop the work on a version of a locked video that never became current."""
+    """Stop the work on a version that never became current; the caller has locked its video.
+
+    Its jobs are cancelled, and its open attempts closed. The version stays, as withdrawn.
+    """
     await withdraw(version)
     # Workers that are making it lose their leases.
     await close_lost(await Attempt.filter(version_id=version.id))

@@ -53,7 +53,8 @@ class Maker(Protocol):
     ) -> tuple[Source, PassOutput | Plan]:
         """Make the renditions with which a version is playable; return them with their source.
 
-        Return the plan instead if it has to be encoded and this job may not encode (`may_encode`).
+        If the version has to be encoded and this job may not encode (`may_encode`), return the plan
+        in place of the renditions.
         Raises `SourceRejected`, `SourceChanged`, or the error that interrupted the work.
         """
 

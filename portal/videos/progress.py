@@ -261,7 +261,7 @@ class Progress:
 
 
 def progress_without_workers(stage: TranscodeStage, *, percent: float) -> JobProgress:
-    """Return the progress of a job that is neither queued nor run."""
+    """Return the progress (0 to 100) of a job that is not in the queue and has no worker."""
     return JobProgress(
         stage=stage, percent=percent, seconds_left=None, queue_position=None, workers=0
     )

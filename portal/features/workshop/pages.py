@@ -54,6 +54,6 @@ async def render_workshop(video: Video, changed: Mapping[str, object] | None = N
 
 
 def redirect_to_panel(video_id: UUID, panel: str, **arguments: Any) -> ResponseReturnValue:
-    """Redirect to a panel of the page, by the id of its element."""
+    """Redirect to a panel of the page, by its HTML id. `arguments` are those of the query."""
     address = url_for("workshop.workshop", video_id=video_id, **arguments, _anchor=panel)
     return redirect(address, 303)
