@@ -207,7 +207,7 @@ def _shown_chapters(rows: list[Row] | None, cut: Kept) -> str | None:
 
 
 async def copy_texts(video_id: UUID, copy: Video) -> None:
-    """Copy the captions and chapters of the video `video_id` to a new video, and cut them like it."""
+    """Copy captions and chapters of the video `video_id` to a new video, and cut them like it."""
     await execute(COPY_CHAPTERS, copy.id, video_id)
     await execute(COPY_CAPTIONS, copy.id, video_id)
     await follow_cut(copy)
