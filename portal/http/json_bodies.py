@@ -21,7 +21,7 @@ from portal.http.server.context import SAFE_METHODS
 
 MAX_INTEGER_DIGITS = 30
 JSON = "application/json"
-# Cache-Control of answers with secrets, such as addresses that let anyone watch.
+# Cache-Control of a response that contains a secret, such as an address that lets anyone watch.
 NO_STORE = "no-store"
 
 

@@ -148,7 +148,7 @@ async def test_conflicts_are_decided_for_each_field(page: Page, video: str) -> N
 
 @pytest.mark.slow
 async def test_pages_of_a_video_deleted_elsewhere_show_only_that(page: Page, video: str) -> None:
-    """One page is looked at again, and the other is gone back to."""
+    """One tab becomes visible again, and the other one returns by its history."""
     other = await page.context.new_page()
     for tab in (page, other):
         await tab.goto(f"/videos/{video}")

@@ -242,8 +242,14 @@ async def test_retrieval_record_is_the_creation_record_and_a_playback_address_on
 
 async def test_unknown_and_malformed_ids_are_not_found(client: Client) -> None:
     created = await published(client)
-    known = created["id"]
-    for video_id in (UNKNOWN_VIDEO_ID, "%00" * 8, "0" * 5_000, known.upper(), f"{known}%20"):
+    existing_id = created["id"]
+    for video_id in (
+        UNKNOWN_VIDEO_ID,
+        "%00" * 8,
+        "0" * 5_000,
+        existing_id.upper(),
+        f"{existing_id}%20",
+    ):
         await problem(await client.get(f"/api/videos/{video_id}"), 404, "video_not_found")
     await problem(await client.get("/api/videos/1"), 404, "not_found")
 

@@ -180,9 +180,9 @@ async def _make_live(
     film: Version, keep: Kept | None, hooks: Sequence[VersionHook], *, same_s: float
 ) -> None:
     """Make the whole film or a former cut current, or queue the job that makes a new cut."""
-    made = film if keep is None else await _former_cut(film, keep, same_s)
-    if made is not None:
-        await renditions.restore(made, hooks)
+    existing = film if keep is None else await _former_cut(film, keep, same_s)
+    if existing is not None:
+        await renditions.restore(existing, hooks)
     elif keep is not None:
         await insert_cut(film, keep, version_id=uuid4(), video_id=film.video_id)
 

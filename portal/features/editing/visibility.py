@@ -75,8 +75,9 @@ async def save_panel(video_id: str) -> ResponseReturnValue:
 async def read_panel(video: Video) -> dict[str, object]:
     """Return the form, and whether the page announces that it was saved."""
     is_saved = request.args.get("saved") == "access"
-    kept = request.args.getlist("kept")
-    return {"access": await recorded_form(video, kept=kept, is_saved=is_saved)}
+    unchanged_fields = request.args.getlist("kept")
+    form = await recorded_form(video, kept=unchanged_fields, is_saved=is_saved)
+    return {"access": form}
 
 
 async def recorded_form(

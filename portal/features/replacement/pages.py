@@ -1,6 +1,7 @@
 """Section of the workshop that replaces the file of a video, or brings the former one back."""
 
 from contextlib import suppress
+from typing import Any
 
 from quart import Blueprint, render_template, request
 from quart.typing import ResponseReturnValue
@@ -28,15 +29,15 @@ REPLACED = {
 async def panel(video_id: str) -> ResponseReturnValue:
     """Render the section, which polls itself during the processing."""
     video = await read_video(video_id)
-    current = await replacement.read(video.id)
+    values = await read_panel(video)
     text = await render_template(
         "replacement/_panel.html",
         video=video,
         transcoding=await read_progress(video.id),
         transcription=await transcription.read(video.id),
-        replacement=current,
-        max_source_bytes=web_context().config.max_source_bytes,
+        **values,
     )
+    current = values["replacement"]
     is_live = current is not None and current.state is VersionState.LIVE
     return (text, REPLACED) if is_live else text
 
@@ -47,14 +48,16 @@ async def withdraw(video_id: str) -> ResponseReturnValue:
     """Cancel or dismiss the replacement of the file, or go back, and show the result."""
     web = web_context()
     video = await read_video(video_id)
-    shown = (await request.form).get("withdrawn", "")
+    version = (await request.form).get("withdrawn", "")
     # The form may be outdated, or sent twice.
     with suppress(ReplacementChanged, ReplacementNotFound):
-        await replacement.withdraw(video.id, storage=web.storage, hooks=web.hooks, expected={shown})
+        await replacement.withdraw(
+            video.id, storage=web.storage, hooks=web.hooks, expected={version}
+        )
     return redirect_to_panel(video.id, "replacement")
 
 
-async def read_panel(video: Video) -> dict[str, object]:
+async def read_panel(video: Video) -> dict[str, Any]:
     """Return the values of the section, beside those of the captions."""
     return {
         "replacement": await replacement.read(video.id),

@@ -95,9 +95,9 @@ async def test_thumbnails_and_offered_frames_are_those_that_players_show(
         sprite_luma = picture((sink.folder / tile.sprite).read_bytes())
         poster = picture(await cut(published, tile.at_s, tmp_path))
         [player] = [frame for frame in player_frames if 0 <= tile.at_s - frame.time < 1 / FPS]
-        shown = (poster, player.to_ndarray(format="gray"))
+        pictures = (poster, player.to_ndarray(format="gray"))
         thumbnail = number_in(part_of(sprite_luma, tile.x, tile.y, tile.width, tile.height))
-        assert [number_in(luma) for luma in shown] == [thumbnail, thumbnail]
+        assert [number_in(luma) for luma in pictures] == [thumbnail, thumbnail]
 
 
 async def cut(published: Published, at_s: float, work_dir: Path) -> bytes:
