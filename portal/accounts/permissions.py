@@ -1,6 +1,6 @@
 """Rules of permissions by role, scope and owner, as pure functions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
@@ -80,6 +80,8 @@ class Principal:
     # The API token of a program.
     token_id: UUID | None = None
     token_name: str = ""
+    # Code of the language that the person chose; empty without a choice.
+    language: str = field(default="", compare=False)
 
     @property
     def is_signed_in(self) -> bool:

@@ -36,7 +36,7 @@ INTERNET_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[\w-]+(\.[\w-]+)+")
 
 SESSIONS = """
 SELECT session.digest, session.id AS session_id, account.id AS account_id, account.email,
-       account.role,
+       account.role, account.language,
        account.seen_at IS NULL OR session.seen_at < now() - interval '1 minute' AS is_stale
 FROM sessions session JOIN accounts account ON account.id = session.account_id
 WHERE session.digest = ANY(%s) AND NOT account.is_disabled

@@ -128,6 +128,10 @@ class Config:
         "Portal",
         values.checked(lambda text: len(text) <= MAX_NAME, f"use at most {MAX_NAME} characters."),
     )
+    # Code of the language of pages for readers whose own is not available.
+    site_language: str = _setting(
+        "en", values.checked(values.is_language, "use a code such as en, de, es, fr or it.")
+    )
     site_accent: str = _setting("", values.read_accent)
     site_logo: Path | None = _setting(None, values.read_logo)  # noqa: RUF009  # makes a field
     # Names and URLs, such as those of an imprint.

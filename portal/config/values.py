@@ -76,6 +76,11 @@ def is_database_url(text: str) -> bool:
     return text.startswith(("postgresql://", "postgres://"))
 
 
+def is_language(text: str) -> bool:
+    """Return whether a text is the code of a language, of two or three letters (ISO 639)."""
+    return re.fullmatch("[a-z]{2,3}", text) is not None
+
+
 def is_host(text: str) -> bool:
     """Return whether a text is an IP address or a host name."""
     return is_address(f"http://[{text}]" if ":" in text else f"http://{text}")

@@ -13,6 +13,7 @@ from tortoise.models import Model
 
 MAX_EMAIL_LENGTH = 254
 MAX_NAME_LENGTH = 100
+MAX_LANGUAGE_LENGTH = 10
 MAX_DEVICE_LENGTH = 200
 # OpenID Connect Core 1.0, section 2.
 MAX_SUBJECT_LENGTH = 255
@@ -49,6 +50,8 @@ class Account(Model):
     email = fields.CharField(max_length=MAX_EMAIL_LENGTH, unique=True)
     name = fields.CharField(max_length=MAX_NAME_LENGTH, default="", db_default="")
     role = fields.CharEnumField(Role, max_length=10)
+    # Code of the language of pages; empty for that of the browser.
+    language = fields.CharField(max_length=MAX_LANGUAGE_LENGTH, default="", db_default="")
     password_hash: str | None = fields.TextField(null=True)
     is_disabled = fields.BooleanField(default=False)
     email_unverified = fields.BooleanField(default=False)

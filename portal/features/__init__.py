@@ -9,6 +9,7 @@ from portal.features import (
     editing,
     events,
     imports,
+    languages,
     library,
     links,
     people,
@@ -40,6 +41,7 @@ _FOLDERS = (
     webhooks.FEATURE,
     statistics.FEATURE,
     people.FEATURE,
+    languages.FEATURE,
 )
 # Functions of features that follow when viewers get another version of a video.
 VERSION_HOOKS = tuple(

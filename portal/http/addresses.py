@@ -1,5 +1,6 @@
-"""Addresses of a video: its own, and those below one that contains the permission to watch it."""
+"""Addresses of a video, its own and those that contain the permission to watch it, and of pages."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -20,6 +21,15 @@ OWN_ADDRESS_LIFE_S = 12 * 3600
 def public_url(path: str) -> str:
     """Return the absolute, public address of a path."""
     return f"{web_context().config.public_url}{path}"
+
+
+def next_path(values: Mapping[str, str]) -> str:
+    """Return the path to redirect to: the `next` value if it is safe, or the library."""
+    path = values.get("next", "")
+    is_plain = path.isascii() and path.isprintable()
+    # Browsers read a backslash as a slash, and two slashes as another host.
+    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path
+    return path if is_own and is_plain else url_for("library.index")
 
 
 def poster_url(video: Video) -> str | None:

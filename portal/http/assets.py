@@ -42,6 +42,7 @@ Disallow: /videos/*/downloads
 # Fixed here, because the tables of operating systems differ.
 TYPES = {
     ".js": "text/javascript",
+    ".json": "application/json",
     ".css": "text/css",
     ".svg": "image/svg+xml",
     ".webp": "image/webp",
@@ -77,6 +78,12 @@ def load_manifest(dist: Path) -> Mapping[str, str]:
     except FileNotFoundError as exc:
         raise FrontEndNotBuilt(FrontEndNotBuilt.__doc__) from exc
     return names
+
+
+def load_text_addresses(dist: Path) -> Mapping[str, str]:
+    """Return the address of the texts of scripts by language, with `*` for the script."""
+    names: dict[str, str] = json.loads((dist / "messages.json").read_text(encoding="utf-8"))
+    return {language: f"/static/{name}" for language, name in names.items()}
 
 
 def _first_existing(packaged: Path, checked_out: Path) -> Path:

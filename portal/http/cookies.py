@@ -16,6 +16,8 @@ from portal.config import Config
 DAY_S = 86_400
 SECURE_COOKIE = "__Host-portal"
 PLAIN_COOKIE = "portal_session"
+# Language that a reader chose. Proxies read it, so it has one name and no secret.
+LANGUAGE_COOKIE = "portal_language"
 
 
 @dataclass(frozen=True, slots=True)

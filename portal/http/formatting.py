@@ -1,7 +1,8 @@
 """Formatting of times, sizes and rates, and links in texts that people wrote. Pure.
 
-Templates use `FILTERS`. `linkify` splits a text at its addresses and times, and escapes every piece
-separately, so that no text can become markup.
+Templates use `FILTERS` and `WORDS`, whose messages they show in the reader's language. `linkify`
+splits a text at its addresses and times, and escapes every piece separately, so that no text can
+become markup.
 """
 
 import re
@@ -11,6 +12,9 @@ from math import floor
 
 from markupsafe import Markup
 
+from portal.database.account_models import Role
+from portal.database.models import Visibility
+from portal.messages import Message, PluralMessage, decimal, number
 from portal.text import http_address, shown, size_in_words, split_tags
 from portal.transcoding.planning.described_times import DescribedTimes, find_times
 
@@ -24,30 +28,48 @@ _NO_ADDRESS = (
     r"\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 )
 _ADDRESS = re.compile(rf"(?<![\w@/.+-])https?://[^{_NO_ADDRESS}]+", re.IGNORECASE)
-COUNT_UNITS = ("", "K", "M", "B")
+# Translators: thousands, millions and billions of views, in short.
+COUNT_UNITS = (
+    Message("%(number)sK views"),
+    Message("%(number)sM views"),
+    Message("%(number)sB views"),
+)
+VISIBILITIES = {
+    # Translators: who can watch a video.
+    Visibility.PUBLIC: Message("Public"),
+    Visibility.UNLISTED: Message("Unlisted"),
+    Visibility.PRIVATE: Message("Private"),
+}
+ROLES = {
+    # Translators: role of an account.
+    Role.OWNER: Message("Owner"),
+    Role.ADMIN: Message("Admin"),
+    Role.EDITOR: Message("Editor"),
+    Role.VIEWER: Message("Viewer"),
+}
 _CLOSING = {")": "(", "]": "["}
 # Punctuation that ends a sentence or a quotation rather than an address.
 _TRAILING = frozenset(".,;:!?'*_~…·’”“„»«›‹、。，；：！？）】》」』")  # noqa: RUF001 - as people type
 
 
-def queue_words(position: int | None) -> str:
+def queue_words(position: int | None) -> Message:
     """Return a position in the queue in words; 1 is next."""
     if position is None or position <= 1:
-        return "Next in queue"
-    return f"Position {position} in queue"
+        return Message("Next in queue")
+    return Message("Position %(position)s in queue", position=position)
 
 
-def time_left(seconds: float | None) -> str | None:
+def time_left(seconds: float | None) -> Message | None:
     """Return the remaining time in words, rounded so that it does not flicker."""
     if seconds is None:
         return None
     if seconds < 5:
-        return "a few seconds left"
+        return Message("a few seconds left")
     if seconds < 60:
-        return f"about {-(-int(seconds) // 5) * 5} s left"
+        return Message("about %(seconds)s s left", seconds=-(-int(seconds) // 5) * 5)
     if seconds < 3600:
-        return f"about {round(seconds / 60)} min left"
-    return f"about {seconds / 3600:.1f} h left"
+        return Message("about %(minutes)s min left", minutes=round(seconds / 60))
+    return Message("about %(hours)s h left", hours=decimal(seconds / 3600, 1))
 
 
 def whole_seconds(duration_s: float) -> int:
@@ -74,28 +96,39 @@ def position_to_tenth(at_s: float) -> str:
 
 
 def moment_in_words(at: datetime) -> str:
-    """Return a point in time in words, in UTC."""
-    utc = at.astimezone(UTC)
-    return f"{utc.day} {utc:%b %Y, %H:%M} UTC"
+    """Return a point in time in UTC, in a form that readers of all languages know (ISO 8601)."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def bit_rate(rate_bps: int) -> str:
+def bit_rate(rate_bps: int) -> Message:
     """Return a bit rate with the units of network providers."""
     if rate_bps < 1_000_000:
-        return f"{round(rate_bps / 1000)} kbit/s"
-    return f"{rate_bps / 1_000_000:.1f} Mbit/s"
+        return Message("%(rate)s kbit/s", rate=round(rate_bps / 1000))
+    return Message("%(rate)s Mbit/s", rate=decimal(rate_bps / 1_000_000, 1))
 
 
-def views_in_words(views: int) -> str:
+def views_in_words(views: int) -> Message:
     """Return a number of views as `1.2K views`, rounded down."""
     value = views
     unit = 0
-    while value >= 1000 and unit < len(COUNT_UNITS) - 1:
+    while value >= 1000 and unit < len(COUNT_UNITS):
         value //= 1000
         unit += 1
-    tenths = views * 10 // 1000**unit % 10 if unit and value < 10 else 0
-    number = f"{value}.{tenths}" if tenths else f"{value}"
-    return f"{number}{COUNT_UNITS[unit]} {'view' if views == 1 else 'views'}"
+    if not unit:
+        return PluralMessage("%(count)s view", "%(count)s views", count=views)
+    tenths = views * 10 // 1000**unit % 10 if value < 10 else 0
+    number = decimal(value + tenths / 10, 1) if tenths else value
+    return Message(COUNT_UNITS[unit - 1], number=number)
+
+
+def visibility_words(visibility: str) -> Message:
+    """Return a visibility in words, for a label."""
+    return VISIBILITIES[Visibility(visibility)]
+
+
+def role_words(role: str) -> Message:
+    """Return a role in words, for a label."""
+    return ROLES[Role(role)]
 
 
 def linkify(text: str, times: DescribedTimes | None = None) -> Markup:
@@ -112,20 +145,26 @@ def with_shown_times(text: str, times: DescribedTimes) -> str:
 
 
 FILTERS = (
-    bit_rate,
     clock,
     linkify,
     moment_in_words,
     position,
     position_to_tenth,
-    queue_words,
     shown,
-    size_in_words,
     split_tags,
-    time_left,
-    views_in_words,
     whole_seconds,
     with_shown_times,
+)
+# Filters whose messages a page shows in its language.
+WORDS = (
+    bit_rate,
+    number,
+    queue_words,
+    role_words,
+    size_in_words,
+    time_left,
+    views_in_words,
+    visibility_words,
 )
 
 

@@ -21,7 +21,7 @@ from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
 from portal.features import FEATURES, PENDING, VERSION_HOOKS
-from portal.http import assets, auth, errors, formatting, idempotency, json_bodies
+from portal.http import assets, auth, errors, formatting, idempotency, json_bodies, languages
 from portal.http.composition import WebContext, open_context
 from portal.http.server import limits
 from portal.http.server.context import SAFE_METHODS, App, RequestContext, state_of
@@ -154,11 +154,15 @@ def _install_checks(app: Quart, config: Config) -> None:
 def _install_templates(app: Quart, config: Config) -> None:
     assets.install_site(app, config)
     manifest = assets.load_manifest(assets.static_dist_dir())
+    app.jinja_env.globals["text_addresses"] = assets.load_text_addresses(assets.static_dist_dir())
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
 
+    languages.install_languages(app)
     for template_filter in formatting.FILTERS:
         app.add_template_filter(template_filter)
+    for words in formatting.WORDS:
+        app.add_template_filter(languages.in_words(words))
     app.jinja_env.globals["features"] = {feature.name for feature in FEATURES}
 
     @app.template_global()

@@ -3,6 +3,8 @@
  * page. An AbortSignal stops a behaviour and removes its listeners.
  */
 
+import { loadMessages } from "./messages.js";
+
 /** @typedef {(element: HTMLElement, signal: AbortSignal) => unknown} Start */
 /** @typedef {{ selector: string, start: Start }} Behaviour */
 
@@ -41,17 +43,19 @@ function elementsMatching(root, selector) {
 }
 
 /**
- * Return a behaviour whose script is fetched when its element first appears.
+ * Return a behaviour whose script, and the texts of it, are fetched when its element first appears.
  * @template {string} Name
- * @param {string} selector @param {() => Promise<Record<Name, Start>>} load
+ * @param {string} selector @param {string} script its path below src/, without the ending
+ * @param {() => Promise<Record<Name, Start>>} load
  * @param {Name} name of the function that starts it @returns {Behaviour}
  */
-export function lazyBehaviour(selector, load, name) {
+export function lazyBehaviour(selector, script, load, name) {
   return {
     selector,
     async start(element, signal) {
-      const script = await loadScript(load);
-      if (!signal.aborted) script[name](element, signal);
+      await loadMessages(script);
+      const module = await loadScript(load);
+      if (!signal.aborted) module[name](element, signal);
     },
   };
 }

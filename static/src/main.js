@@ -3,6 +3,8 @@ import { contextOf } from "./dom.js";
 import { readyAnnouncement, reloadIfMoved, searchBehaviour } from "./library/search.js";
 import { lazyBehaviour, refresh } from "./lifecycle.js";
 import { localTime } from "./local.js";
+import { language } from "./messages.js";
+import { LANGUAGE_HEADER } from "./requests.js";
 import { retryAfterOf_s } from "./retry-after.js";
 import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
 
@@ -13,44 +15,32 @@ const behaviours = [
   statusBehaviour,
   readyAnnouncement,
   searchBehaviour,
-  lazyBehaviour("[data-previews]", () => import("./library/preview.js"), "startPreviews"),
-  lazyBehaviour("video[data-player]", () => import("./player/player.js"), "startPlayer"),
-  lazyBehaviour(
-    "[data-clears-positions]",
-    () => import("./player/saved-state.js"),
-    "clearPositions",
-  ),
-  lazyBehaviour("[data-caption-editor]", () => import("./captions/editor.js"), "startEditor"),
-  lazyBehaviour("[data-transcript]", () => import("./captions/transcript.js"), "startTranscript"),
-  lazyBehaviour("[data-edit-form]", () => import("./editing/forms.js"), "startEditForm"),
-  lazyBehaviour("[data-save-bar]", () => import("./editing/save-bar.js"), "startSaveBar"),
-  lazyBehaviour("[data-revisited]", () => import("./watching/watch.js"), "recheckOnReturn"),
-  lazyBehaviour("[data-access]", () => import("./editing/forms.js"), "startAccessPanel"),
-  lazyBehaviour("[data-poster]", () => import("./posters/poster.js"), "startPosterTool"),
-  lazyBehaviour(
-    "[data-replacement]",
-    () => import("./replacement/replacement.js"),
-    "startReplacement",
-  ),
-  lazyBehaviour("[data-cuts]", () => import("./cuts/cuts.js"), "startCutsEditor"),
-  lazyBehaviour("[data-opens]", () => import("./disclosure.js"), "startDialogLink"),
-  lazyBehaviour("[data-seeks]", () => import("./watching/watch.js"), "startSeekLinks"),
-  lazyBehaviour("[data-share]", () => import("./watching/share.js"), "startShareOptions"),
-  lazyBehaviour("[data-clip-panel]", () => import("./watching/clip.js"), "startClipPanel"),
-  lazyBehaviour("[data-copy]", () => import("./copy.js"), "startCopyButton"),
-  lazyBehaviour("[data-multi-select]", () => import("./multi-select.js"), "startMultiSelect"),
-  lazyBehaviour("[data-copies]", () => import("./copy.js"), "startCopyLink"),
-  lazyBehaviour("[data-menu]", () => import("./disclosure.js"), "startMenu"),
-  lazyBehaviour("[data-bulk-form]", () => import("./library/table.js"), "startBulkForm"),
-  lazyBehaviour("[data-selection]", () => import("./library/table.js"), "startSelection"),
-  lazyBehaviour("[data-toast]", () => import("./library/table.js"), "startToast"),
-  lazyBehaviour("[data-shows]", () => import("./people/sign-in-again.js"), "startPasswordButton"),
-  lazyBehaviour(
-    "[data-sign-in-again]",
-    () => import("./people/sign-in-again.js"),
-    "startSignInPrompts",
-  ),
-  lazyBehaviour("[data-upload-form]", () => import("./publishing/page.js"), "startUploadPage"),
+  lazyBehaviour("[data-previews]", "library/preview", () => import("./library/preview.js"), "startPreviews"),
+  lazyBehaviour("video[data-player]", "player/player", () => import("./player/player.js"), "startPlayer"),
+  lazyBehaviour("[data-clears-positions]", "player/saved-state", () => import("./player/saved-state.js"), "clearPositions"),
+  lazyBehaviour("[data-caption-editor]", "captions/editor", () => import("./captions/editor.js"), "startEditor"),
+  lazyBehaviour("[data-transcript]", "captions/transcript", () => import("./captions/transcript.js"), "startTranscript"),
+  lazyBehaviour("[data-edit-form]", "editing/forms", () => import("./editing/forms.js"), "startEditForm"),
+  lazyBehaviour("[data-save-bar]", "editing/save-bar", () => import("./editing/save-bar.js"), "startSaveBar"),
+  lazyBehaviour("[data-revisited]", "watching/watch", () => import("./watching/watch.js"), "recheckOnReturn"),
+  lazyBehaviour("[data-access]", "editing/forms", () => import("./editing/forms.js"), "startAccessPanel"),
+  lazyBehaviour("[data-poster]", "posters/poster", () => import("./posters/poster.js"), "startPosterTool"),
+  lazyBehaviour("[data-replacement]", "replacement/replacement", () => import("./replacement/replacement.js"), "startReplacement"),
+  lazyBehaviour("[data-cuts]", "cuts/cuts", () => import("./cuts/cuts.js"), "startCutsEditor"),
+  lazyBehaviour("[data-opens]", "disclosure", () => import("./disclosure.js"), "startDialogLink"),
+  lazyBehaviour("[data-seeks]", "watching/watch", () => import("./watching/watch.js"), "startSeekLinks"),
+  lazyBehaviour("[data-share]", "watching/share", () => import("./watching/share.js"), "startShareOptions"),
+  lazyBehaviour("[data-clip-panel]", "watching/clip", () => import("./watching/clip.js"), "startClipPanel"),
+  lazyBehaviour("[data-copy]", "copy", () => import("./copy.js"), "startCopyButton"),
+  lazyBehaviour("[data-multi-select]", "multi-select", () => import("./multi-select.js"), "startMultiSelect"),
+  lazyBehaviour("[data-copies]", "copy", () => import("./copy.js"), "startCopyLink"),
+  lazyBehaviour("[data-menu]", "disclosure", () => import("./disclosure.js"), "startMenu"),
+  lazyBehaviour("[data-bulk-form]", "library/table", () => import("./library/table.js"), "startBulkForm"),
+  lazyBehaviour("[data-selection]", "library/table", () => import("./library/table.js"), "startSelection"),
+  lazyBehaviour("[data-toast]", "library/table", () => import("./library/table.js"), "startToast"),
+  lazyBehaviour("[data-shows]", "people/sign-in-again", () => import("./people/sign-in-again.js"), "startPasswordButton"),
+  lazyBehaviour("[data-sign-in-again]", "people/sign-in-again", () => import("./people/sign-in-again.js"), "startSignInPrompts"),
+  lazyBehaviour("[data-upload-form]", "publishing/page", () => import("./publishing/page.js"), "startUploadPage"),
 ];
 
 const BUSY_STATUSES = new Set([429, 503]);
@@ -77,10 +67,18 @@ function pausePollsWhileBusy() {
   });
 }
 
+/** Have parts of a page arrive in the page's language. */
+function sendLanguage() {
+  document.addEventListener("htmx:config:request", (event) => {
+    contextOf(event).request.headers[LANGUAGE_HEADER] = language;
+  });
+}
+
 // htmx sends this event from every swapped element.
 document.addEventListener("htmx:after:process", (event) => {
   if (event.target instanceof Element) refresh(event.target, behaviours);
 });
 pausePollsWhileBusy();
+sendLanguage();
 reloadIfMoved();
 refresh(document, behaviours);

@@ -1,5 +1,6 @@
 /** Requests of scripts. Refusals with their problem details (RFC 9457) become errors. */
 
+import { gettext, language } from "./messages.js";
 import { retryAfterOf_s } from "./retry-after.js";
 
 const TIMEOUT_MS = 30_000;
@@ -7,6 +8,8 @@ const TIMEOUT_MS = 30_000;
 const TEMPORARY_STATUSES = [408, 425, 429];
 /** Content type of the fields of a form. */
 export const FORM = "application/x-www-form-urlencoded";
+/** Header with the language in which a page needs the texts of a response. */
+export const LANGUAGE_HEADER = "Portal-Language";
 
 /** @typedef {{ pointer: string, message: string }} FieldFault */
 
@@ -34,7 +37,7 @@ export class Refused extends Error {
 }
 
 /** Message for an ended session, beside a link to sign in. */
-export const SIGNED_OUT = "You are signed out. Sign in to continue.";
+export const SIGNED_OUT = gettext("You are signed out. Sign in to continue.");
 
 /** Return whether the request needs a session. @param {unknown} error */
 export function isSignedOut(error) {
@@ -80,6 +83,8 @@ export async function send(method, url, read, options = {}) {
   const timeout = AbortSignal.timeout(timeout_ms);
   /** @type {Record<string, string>} */
   const headers = {};
+  // Storage and other sites would have to allow this header.
+  if (new URL(url, location.href).origin === location.origin) headers[LANGUAGE_HEADER] = language;
   if (accept) headers.Accept = accept;
   if (body !== undefined) headers["Content-Type"] = contentType ?? "application/json";
   if (ifMatch) headers["If-Match"] = ifMatch;

@@ -20,6 +20,7 @@ from portal.config import Config
 from portal.config.values import LOOPBACK
 from portal.database.account_models import Account, Role
 from portal.database.outages import skipped_in_outage
+from portal.http.addresses import next_path
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.cookies import SESSION, SIGN_ON
@@ -258,15 +259,6 @@ async def set_session(secret: str, next_url: str) -> WerkzeugResponse:
     response = redirect(next_url, 303)
     SESSION.set(response, secret, config)
     return response
-
-
-def next_path(values: Mapping[str, str]) -> str:
-    """Return the path to redirect to: the `next` value if it is safe, or the library."""
-    path = values.get("next", "")
-    is_plain = path.isascii() and path.isprintable()
-    # Browsers read a backslash as a slash, and two slashes as another host.
-    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path
-    return path if is_own and is_plain else url_for("library.index")
 
 
 async def sign_in_page(*, next_url: str, email: str = "", fault: str = "", notice: str = "") -> str:

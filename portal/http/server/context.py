@@ -74,6 +74,8 @@ class RequestState:
     framed_by: str = ""
     # True if players send such requests all the time.
     is_routine: bool = False
+    # Code of the language of the response; empty until it is known, and without a text for readers.
+    language: str = ""
     # True if the page has a player, whose libraries write inline styles.
     has_player: bool = False
 

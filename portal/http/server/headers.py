@@ -30,6 +30,8 @@ POLICY_CACHE_SIZE = 256
 CACHE_CONTROL = b"cache-control"
 # Request headers that identify the sender, on which responses depend.
 VARY = (b"vary", b"Authorization, Cookie")
+# The same for texts in the reader's language.
+VARY_BY_LANGUAGE = (b"vary", b"Authorization, Cookie, Accept-Language, Portal-Language")
 # The token in a page's address must not reach other sites through its links and pictures.
 NO_REFERRER = (b"referrer-policy", b"no-referrer")
 # Other parts of a page about a video refresh on this event.
@@ -57,7 +59,11 @@ class SecurityHeaders:
         async def sent(message: SendEvent) -> None:
             if message["type"] == "http.response.start":
                 state = state_of(scope)
-                headers = _for_caches(list(message["headers"]), is_own=has_credentials(scope))
+                headers = _for_caches(
+                    list(message["headers"]),
+                    is_own=has_credentials(scope),
+                    vary=VARY_BY_LANGUAGE if state.language else VARY,
+                )
                 if state.playback_token:
                     headers.append(NO_REFERRER)
                 names = {name for name, _ in headers}
@@ -96,7 +102,7 @@ async def conditional_response(
     return await response.make_conditional(request)
 
 
-def _for_caches(headers: Headers, *, is_own: bool) -> Headers:
+def _for_caches(headers: Headers, *, is_own: bool, vary: tuple[bytes, bytes]) -> Headers:
     """Return the headers with instructions for caches.
 
     Only a `public` response is the same for all senders.
@@ -106,7 +112,7 @@ def _for_caches(headers: Headers, *, is_own: bool) -> Headers:
         control = b"private, " + (control or b"no-store")
         headers = [pair for pair in headers if pair[0] != CACHE_CONTROL]
         headers.append((CACHE_CONTROL, control))
-    return headers if b"public" in control else [*headers, VARY]
+    return headers if b"public" in control else [*headers, vary]
 
 
 def security_headers(

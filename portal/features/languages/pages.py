@@ -1,0 +1,35 @@
+"""Choice of a language at the end of each page."""
+
+from quart import Blueprint, redirect, request
+from werkzeug.wrappers import Response
+
+from portal.accounts import people
+from portal.http.addresses import next_path
+from portal.http.auth import Policy, policy, principal
+from portal.http.cookies import DAY_S, LANGUAGE_COOKIE
+from portal.http.languages import offered
+
+blueprint = Blueprint("languages", __name__)
+
+# The longest life of a cookie that browsers allow (RFC 6265bis).
+KEPT_S = 400 * DAY_S
+
+
+@blueprint.post("/language")
+@policy(Policy.SELF)
+async def choose() -> Response:
+    """Keep a reader's language in a cookie and in the account, and return to the page.
+
+    A language that is not available is ignored.
+    """
+    fields = await request.form
+    response = redirect(next_path(fields), 303)
+    language = fields.get("language", "")
+    if language not in offered():
+        return response
+    reader = await principal()
+    if reader.is_signed_in and reader.account_id:
+        await people.set_language(reader.account_id, language)
+    # Scripts have no use for it, and other sites' requests need it in links only.
+    response.set_cookie(LANGUAGE_COOKIE, language, max_age=KEPT_S, httponly=True, samesite="Lax")
+    return response

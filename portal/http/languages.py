@@ -1,0 +1,164 @@
+"""Language of a response, and translation into it.
+
+A page is in the language of its `lang` parameter, of the reader's account, of the cookie that the
+reader's choice set, of their browser, or of the site, the first of these that exists. Scripts send
+the language of their page with each request. The API answers in English, unless a page asks.
+The catalogues are read by the standard library's gettext. Adding one adds a language.
+"""
+
+import gettext as catalogues
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+from quart import Quart, current_app, request
+
+from portal import messages
+from portal.config import Config
+from portal.database.outages import skipped_in_outage
+from portal.errors import PortalError
+from portal.http.auth import principal
+from portal.http.cookies import LANGUAGE_COOKIE
+from portal.http.server.context import state_of
+
+ENGLISH = "en"
+LOCALE = Path(__file__).parents[1] / "locale"
+DOMAIN = "portal"
+# Parameter of addresses, and header of requests of a page's scripts.
+PARAMETER = "lang"
+HEADER = "Portal-Language"
+# Languages written from right to left, by their code (CLDR). The last one is that of tests.
+RIGHT_TO_LEFT = frozenset({"ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi", "xr"})
+# Codes of the languages of tests, which nobody is offered.
+PSEUDO = frozenset({"xx", "xr"})
+MAX_PREFERENCES = 20
+
+
+@cache
+def catalogue_of(language: str) -> catalogues.NullTranslations:
+    """Return the catalogue of a language; an empty one, which gives English, if there is none."""
+    return catalogues.translation(DOMAIN, LOCALE, languages=[language], fallback=True)
+
+
+@cache
+def available() -> Mapping[str, str]:
+    """Return the names of the languages in themselves, by code, in the order of the names."""
+    found = {path.parents[1].name for path in LOCALE.glob(f"*/LC_MESSAGES/{DOMAIN}.mo")}
+    names = {code: _name_of(catalogue_of(code)) for code in found}
+    names[ENGLISH] = "English"
+    return dict(sorted(names.items(), key=lambda entry: entry[1].casefold()))
+
+
+def _name_of(catalogue: catalogues.NullTranslations) -> str:
+    # Translators: the name of your language in your language, such as Deutsch, in a list.
+    return catalogue.pgettext("name of this language", "English")
+
+
+def offered() -> Mapping[str, str]:
+    """Return the names of the languages that readers can choose, by code."""
+    return {code: name for code, name in available().items() if code not in PSEUDO}
+
+
+def install_languages(app: Quart) -> None:
+    """Choose the language of each request, and provide translation to templates."""
+    app.jinja_env.add_extension("jinja2.ext.i18n")
+    app.jinja_env.policies["ext.i18n.trimmed"] = True
+    app.jinja_env.install_gettext_callables(  # type: ignore[attr-defined]  # by the extension
+        gettext, ngettext, newstyle=True, pgettext=pgettext, npgettext=npgettext
+    )
+    app.add_template_filter(translated)
+    app.jinja_env.globals.update(
+        language=current_language, direction=direction, languages=offered, ENGLISH=ENGLISH
+    )
+    app.before_request(_choose)
+
+
+def current_language() -> str:
+    """Return the code of the language of the current response."""
+    state = state_of(request.scope)
+    if not state.language:
+        state.language = _asked() or _preferred()
+    return state.language
+
+
+def direction() -> str:
+    """Return the direction of the current language, as the value of HTML's `dir`."""
+    return "rtl" if current_language() in RIGHT_TO_LEFT else "ltr"
+
+
+def gettext(message: str, /, **values: Any) -> str:
+    """Return a text in the current language, with values for its placeholders."""
+    text = _catalogue().gettext(message)
+    return text % values if values else text
+
+
+def ngettext(message: str, plural: str, count: int, /, **values: Any) -> str:
+    """Return a text in the form for a number, in the current language."""
+    text = _catalogue().ngettext(message, plural, count)
+    return text % values if values else text
+
+
+def pgettext(context: str, message: str, /, **values: Any) -> str:
+    """Return a text, of which English has only one word for several meanings."""
+    text = _catalogue().pgettext(context, message)
+    return text % values if values else text
+
+
+def npgettext(context: str, message: str, plural: str, count: int, /, **values: Any) -> str:
+    """Return a text of one of several meanings in the form for a number."""
+    text = _catalogue().npgettext(context, message, plural, count)
+    return text % values if values else text
+
+
+def translated(value: Any) -> Any:
+    """Return a message in the current language, and any other value unchanged."""
+    return messages.translated(value, _catalogue())
+
+
+def in_words(words: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives the message of `words` in the current language."""
+
+    @wraps(words)
+    def translated_words(*args: Any) -> Any:
+        return translated(words(*args))
+
+    return translated_words
+
+
+def _catalogue() -> catalogues.NullTranslations:
+    return catalogue_of(current_language())
+
+
+async def _choose() -> None:
+    """Choose the language of a page; answers to programs stay English unless a page asks."""
+    state = state_of(request.scope)
+    asked = _asked()
+    if asked or request.path.startswith("/api/"):
+        state.language = asked or ENGLISH
+        return
+    with skipped_in_outage(), suppress(PortalError):
+        own = (await principal()).language
+        state.language = own if own in available() else ""
+
+
+def _asked() -> str:
+    """Return the language that the address or a page's script names; empty if none is available."""
+    for language in (request.args.get(PARAMETER, ""), request.headers.get(HEADER, "")):
+        if language in available():
+            return language
+    return ""
+
+
+def _preferred() -> str:
+    """Return the language of a reader without a choice in an account."""
+    config: Config = current_app.extensions["portal"].config
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    if chosen in offered():
+        return chosen
+    for language, quality in request.accept_languages[:MAX_PREFERENCES]:
+        code = language.partition("-")[0].lower()
+        if quality > 0 and code in offered():
+            return code
+    return config.site_language if config.site_language in available() else ENGLISH

@@ -1,0 +1,99 @@
+"""Texts for people: English for programs and logs, and the templates that pages translate. Pure.
+
+The texts are the keys of the gettext catalogues in `portal/locale`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+
+class Catalogue(Protocol):
+    """Translations into one language, as those of the standard library's gettext."""
+
+    def gettext(self, message: str) -> str:
+        """Return the translation of a text, or the text."""
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        """Return the translation of the form for a number, or the English form."""
+
+    def pgettext(self, context: str, message: str) -> str:
+        """Return the translation of a text that has several meanings, or the text."""
+
+
+class Message(str):
+    """English text whose template and values are known, so that it can be translated.
+
+    `template` has a placeholder `%(name)s` for each of `values`, which may be messages, too. It is
+    a literal, since translators get the literals. Any operation on the text, such as joining it,
+    returns a plain string, which stays English.
+    """
+
+    __slots__ = ("template", "values")
+    template: str
+    values: Mapping[str, Any]
+
+    def __new__(cls, template: str, /, **values: Any) -> Self:
+        """Return the message; without values, the template may contain any percent sign."""
+        message = super().__new__(cls, template % values if values else template)
+        message.template = template
+        message.values = values
+        return message
+
+    def in_language(self, catalogue: Catalogue) -> str:
+        """Return the text in the catalogue's language, or in English if it is not there."""
+        return self._filled(catalogue.gettext(self.template), catalogue)
+
+    def _filled(self, template: str, catalogue: Catalogue) -> str:
+        if not self.values:
+            return template
+        shown = {name: translated(value, catalogue) for name, value in self.values.items()}
+        return template % shown
+
+
+class PluralMessage(Message):
+    """Message with a form for one and a form for any other `count`, which is one of its values."""
+
+    __slots__ = ("plural",)
+    plural: str
+
+    def __new__(cls, template: str, plural: str, /, *, count: int, **values: Any) -> Self:
+        """Return the message in the form for `count`."""
+        form = template if count == 1 else plural
+        message = super().__new__(cls, form, count=count, **values)
+        message.template = template
+        message.plural = plural
+        return message
+
+    def in_language(self, catalogue: Catalogue) -> str:
+        """Return the text in the catalogue's language, in the form that the language needs."""
+        form = catalogue.ngettext(self.template, self.plural, self.values["count"])
+        return self._filled(form, catalogue)
+
+
+def translated(value: Any, catalogue: Catalogue) -> Any:
+    """Return a message in the catalogue's language, and any other value unchanged."""
+    return value.in_language(catalogue) if isinstance(value, Message) else value
+
+
+class Number(Message):
+    """Number with the decimal sign and the groups of thousands of a language."""
+
+    __slots__ = ()
+
+    def in_language(self, catalogue: Catalogue) -> str:
+        """Return the number as the catalogue's language writes it."""
+        # Translators: the sign between a number and its fraction, as in 12.4.
+        point = catalogue.pgettext("decimal sign", ".")
+        # Translators: the sign between groups of three digits, as in 1,234,567.
+        comma = catalogue.pgettext("sign between thousands", ",")
+        return self.template.translate({ord("."): point, ord(","): comma})
+
+
+def decimal(value: float, digits: int) -> Number:
+    """Return a number with so many digits of its fraction."""
+    return Number(f"{value:,.{digits}f}")
+
+
+def number(value: int) -> Number:
+    """Return a whole number with its thousands in groups, such as 1,234."""
+    return Number(f"{value:,}")
