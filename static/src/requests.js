@@ -83,8 +83,8 @@ export async function send(method, url, read, options = {}) {
   const timeout = AbortSignal.timeout(timeout_ms);
   /** @type {Record<string, string>} */
   const headers = {};
-  // Storage and other sites would have to allow this header.
-  if (new URL(url, location.href).origin === location.origin) headers[LANGUAGE_HEADER] = language;
+  // Other sites, and this one from a sandboxed frame, would have to allow this header.
+  if (isOwnAddress(url)) headers[LANGUAGE_HEADER] = language;
   if (accept) headers.Accept = accept;
   if (body !== undefined) headers["Content-Type"] = contentType ?? "application/json";
   if (ifMatch) headers["If-Match"] = ifMatch;
@@ -106,6 +106,12 @@ export async function send(method, url, read, options = {}) {
     signal?.throwIfAborted();
     throw new NoResponse("no response", { cause: error });
   }
+}
+
+/** Return whether an address is one of the page's origin. @param {string} url */
+function isOwnAddress(url) {
+  // Tests of scripts run without a page.
+  return new URL(url, globalThis.location?.href ?? "http://localhost").origin === globalThis.origin;
 }
 
 /**
