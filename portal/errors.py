@@ -1,7 +1,8 @@
 """The portal's errors: exceptions with an HTTP status, a stable code and a message for people.
 
 An exception's docstring is its default message. Any package raises them; `http.errors` renders
-them, as RFC 9457 problem details under /api and as HTML pages elsewhere.
+them, as RFC 9457 problem details under /api and as HTML pages elsewhere. Messages and titles are in
+English; pages translate them.
 """
 
 import inspect
@@ -27,7 +28,7 @@ class PortalError(Exception):
 
     status: int = 500
     code: str = "internal_error"
-    title: str = "Internal error"
+    title: str = Message("Internal error")
     headers: Mapping[str, str] = {}
     # Members that the problem document has in addition to those of RFC 9457 (section 3.2).
     extensions: Mapping[str, object] = {}
@@ -99,17 +100,19 @@ class NotAcceptable(PortalError, status=406, code="not_acceptable"):
     """This is a stream of events. Send the header Accept: text/event-stream."""
 
 
-class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
+class MalformedBody(
+    PortalError, status=400, code="malformed_json", title=Message("Malformed JSON")
+):
     """The request body is not valid JSON. Send one object in UTF-8, without duplicate members."""
 
     is_final = True
 
 
-class NotJson(PortalError, status=415, code="unsupported_media_type", title="Not JSON"):
+class NotJson(PortalError, status=415, code="unsupported_media_type", title=Message("Not JSON")):
     """Send the request body as JSON, with the header Content-Type: application/json."""
 
 
-class NotReports(PortalError, status=415, code="not_reports", title="Not reports"):
+class NotReports(PortalError, status=415, code="not_reports", title=Message("Not reports")):
     """Send lines of CMCD version 2, with the header Content-Type: application/cmcd."""
 
 
@@ -117,11 +120,13 @@ class UnreadableReports(PortalError, status=400, code="unreadable_reports"):
     """No line is a report of CMCD version 2 with `v`, `cid`, `sid` and `ts`."""
 
 
-class StatisticsOff(PortalError, status=410, code="statistics_off", title="Statistics are off"):
+class StatisticsOff(
+    PortalError, status=410, code="statistics_off", title=Message("Statistics are off")
+):
     """This portal keeps no statistics. Stop sending reports."""
 
 
-class NotCaptions(PortalError, status=415, code="not_captions", title="Not captions"):
+class NotCaptions(PortalError, status=415, code="not_captions", title=Message("Not captions")):
     """Send WebVTT as text/vtt, or SubRip as application/x-subrip, by the header Content-Type."""
 
 
@@ -204,7 +209,7 @@ class UploadGone(Conflict, code="upload_gone"):
     """Storage no longer knows this upload and its parts. Start it again with POST /api/uploads."""
 
 
-class UploadSizeDiffers(Conflict, code="upload_size_differs", title="Unexpected size"):
+class UploadSizeDiffers(Conflict, code="upload_size_differs", title=Message("Unexpected size")):
     """The stored file differs in size from the announced one. Upload it again with a new key."""
 
 
@@ -216,11 +221,15 @@ class PartsMissing(Conflict, code="parts_missing"):
         self.extensions = {"missingParts": list(missing[:MAX_LISTED_PARTS])}
 
 
-class VideoQuotaExceeded(Conflict, code="video_quota_exceeded", title="No more videos for now"):
+class VideoQuotaExceeded(
+    Conflict, code="video_quota_exceeded", title=Message("No more videos for now")
+):
     """The account has reached its limit of videos published within 24 hours."""
 
 
-class StorageQuotaExceeded(Conflict, code="storage_quota_exceeded", title="No room for this file"):
+class StorageQuotaExceeded(
+    Conflict, code="storage_quota_exceeded", title=Message("No room for this file")
+):
     """The file doesn't fit into the account's storage limit."""
 
 
@@ -295,18 +304,18 @@ class ReplacementChanged(VersionConflict, code="replacement_changed"):
 
 
 class VersionRequired(
-    PortalError, status=428, code="precondition_required", title="If-Match required"
+    PortalError, status=428, code="precondition_required", title=Message("If-Match required")
 ):
     """Send the ETag of the version that you read in If-Match, so that no change is lost."""
 
 
-class NotSignedIn(PortalError, status=401, code="not_signed_in", title="Sign in first"):
+class NotSignedIn(PortalError, status=401, code="not_signed_in", title=Message("Sign in first")):
     """This needs an account. Sign in, or send an API token as Authorization: Bearer."""
 
     headers = {"WWW-Authenticate": 'Bearer realm="portal"'}  # noqa: RUF012  # never changed
 
 
-class TokenRefused(NotSignedIn, code="invalid_token", title="Invalid token"):
+class TokenRefused(NotSignedIn, code="invalid_token", title=Message("Invalid token")):
     """This API token is mistyped, revoked or expired. Create a new one on your account's page."""
 
     headers = {"WWW-Authenticate": 'Bearer realm="portal", error="invalid_token"'}  # noqa: RUF012
@@ -320,21 +329,31 @@ class MissingScope(NotAllowed, code="insufficient_scope"):
     """The API token lacks a scope."""
 
     def __init__(self, scope: str) -> None:
-        super().__init__(f"This API token lacks the scope {scope}. Create one that has it.")
+        super().__init__(
+            Message(
+                "This API token lacks the scope %(scope)s. Create one that has it.", scope=scope
+            )
+        )
         error = f'Bearer realm="portal", error="insufficient_scope", scope="{scope}"'
         self.headers = {"WWW-Authenticate": error}
         self.extensions = {"missingScope": scope}
 
 
-class SignInRefused(PortalError, status=401, code="sign_in_refused", title="Not signed in"):
+class SignInRefused(
+    PortalError, status=401, code="sign_in_refused", title=Message("Not signed in")
+):
     """Wrong email address or password."""
 
 
-class TooManyTries(PortalError, status=429, code="too_many_tries", title="Too many tries"):
+class TooManyTries(PortalError, status=429, code="too_many_tries", title=Message("Too many tries")):
     """Signing in has failed too often."""
 
     def __init__(self, wait_s: int) -> None:
-        super().__init__(f"Signing in has failed several times. Try again in {wait_s} s.")
+        super().__init__(
+            Message(
+                "Signing in has failed several times. Try again in %(seconds)s s.", seconds=wait_s
+            )
+        )
         self.headers = {"Retry-After": str(wait_s)}
 
 
@@ -350,22 +369,22 @@ class LastOwner(Conflict, code="last_owner"):
     """This is the last owner. Make someone else an owner first."""
 
 
-class LinkNotValid(NotFound, code="link_not_valid", title="This link is no longer valid"):
+class LinkNotValid(NotFound, code="link_not_valid", title=Message("This link is no longer valid")):
     """The link was used, was replaced or has expired. Ask its sender for a new one."""
 
 
 class SingleSignOnRefused(
-    PortalError, status=403, code="single_sign_on_refused", title="Not signed in"
+    PortalError, status=403, code="single_sign_on_refused", title=Message("Not signed in")
 ):
     """Single sign-on did not sign you in. Start again, or sign in with your password."""
 
 
-class SignOnUnknown(PortalError, status=400, code="sign_on_unknown", title="Start again"):
+class SignOnUnknown(PortalError, status=400, code="sign_on_unknown", title=Message("Start again")):
     """This sign-in was started in another browser, was used or has expired. Start again."""
 
 
 class CrossSiteRequest(
-    PortalError, status=403, code="cross_site_request", title="Sent from another site"
+    PortalError, status=403, code="cross_site_request", title=Message("Sent from another site")
 ):
     """This was sent from another site. Open the video's own page and try from there."""
 
@@ -373,11 +392,20 @@ class CrossSiteRequest(
 class TooManyRequests(PortalError, status=429, code="too_many_requests"):
     """Too many requests came from this address or account. Wait for the seconds in Retry-After."""
 
-    def __init__(self, wait_s: int, *, of: str = "address") -> None:
-        super().__init__(
-            f"Too many requests came from your {of}. Try again in {wait_s} s. Uploads "
-            "in progress continue."
-        )
+    def __init__(self, wait_s: int, *, is_of_account: bool = False) -> None:
+        if is_of_account:
+            words = Message(
+                "Too many requests came from your account. Try again in %(seconds)s s. Uploads "
+                "in progress continue.",
+                seconds=wait_s,
+            )
+        else:
+            words = Message(
+                "Too many requests came from your address. Try again in %(seconds)s s. Uploads "
+                "in progress continue.",
+                seconds=wait_s,
+            )
+        super().__init__(words)
         self.headers = {"Retry-After": str(wait_s)}
 
 
@@ -386,24 +414,29 @@ class UnknownHost(PortalError, status=421, code="unknown_host"):
 
 
 class HttpVersionRefused(
-    PortalError, status=505, code="http_version_not_supported", title="HTTP version not supported"
+    PortalError,
+    status=505,
+    code="http_version_not_supported",
+    title=Message("HTTP version not supported"),
 ):
     """The portal serves HTTP/1.1 only. Repeat the request without HTTP/2 (h2c)."""
 
 
-class Unavailable(PortalError, status=503, code="unavailable", title="Temporarily unavailable"):
+class Unavailable(
+    PortalError, status=503, code="unavailable", title=Message("Temporarily unavailable")
+):
     """A part of the portal is not reachable at the moment. Try again in a few seconds."""
 
     headers = {"Retry-After": "5"}  # noqa: RUF012  # never changed
 
 
-class Overloaded(Unavailable, code="overloaded", title="Too busy"):
+class Overloaded(Unavailable, code="overloaded", title=Message("Too busy")):
     """The portal is too busy at the moment. No changes were made. Try again soon."""
 
     headers = {"Retry-After": "2"}  # noqa: RUF012  # never changed
 
 
-class DownloadsBusy(Unavailable, code="downloads_busy", title="Too busy"):
+class DownloadsBusy(Unavailable, code="downloads_busy", title=Message("Too busy")):
     """Many files are being prepared at the moment. Request this one again in a few minutes."""
 
     headers = {"Retry-After": "60"}  # noqa: RUF012  # never changed

@@ -28,7 +28,6 @@ class Message(str):
     returns a plain string, which stays English.
     """
 
-    __slots__ = ("template", "values")
     template: str
     values: Mapping[str, Any]
 
@@ -38,6 +37,10 @@ class Message(str):
         message.template = template
         message.values = values
         return message
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Return the arguments of a copy."""
+        return (self.template,), dict(self.values)
 
     def in_language(self, catalogue: Catalogue) -> str:
         """Return the text in the catalogue's language, or in English if it is not there."""
@@ -53,7 +56,6 @@ class Message(str):
 class PluralMessage(Message):
     """Message with a form for one and a form for any other `count`, which is one of its values."""
 
-    __slots__ = ("plural",)
     plural: str
 
     def __new__(cls, template: str, plural: str, /, *, count: int, **values: Any) -> Self:
@@ -63,6 +65,10 @@ class PluralMessage(Message):
         message.template = template
         message.plural = plural
         return message
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Return the arguments of a copy."""
+        return (self.template, self.plural), dict(self.values)
 
     def in_language(self, catalogue: Catalogue) -> str:
         """Return the text in the catalogue's language, in the form that the language needs."""
@@ -78,8 +84,6 @@ def translated(value: Any, catalogue: Catalogue) -> Any:
 class Number(Message):
     """Number with the decimal sign and the groups of thousands of a language."""
 
-    __slots__ = ()
-
     def in_language(self, catalogue: Catalogue) -> str:
         """Return the number as the catalogue's language writes it."""
         # Translators: the sign between a number and its fraction, as in 12.4.
@@ -89,11 +93,6 @@ class Number(Message):
         return self.template.translate({ord("."): point, ord(","): comma})
 
 
-def decimal(value: float, digits: int) -> Number:
-    """Return a number with so many digits of its fraction."""
-    return Number(f"{value:,.{digits}f}")
-
-
-def number(value: int) -> Number:
-    """Return a whole number with its thousands in groups, such as 1,234."""
-    return Number(f"{value:,}")
+def numeral(value: float, digits: int | None = None) -> Number:
+    """Return a number with its thousands in groups, and with this many digits of its fraction."""
+    return Number(f"{value:,}" if digits is None else f"{value:,.{digits}f}")

@@ -1,4 +1,4 @@
-"""Parsing and display of untrusted text, and numbers in words. No I/O.
+"""Parsing and display of untrusted text, and numbers, sizes and days in words. No I/O.
 
 Texts are stored as submitted and displayed by `shown`. Templates escape markup; this module does
 not.
@@ -6,13 +6,13 @@ not.
 
 import html
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import PurePosixPath
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit
 
-from portal.messages import Message, decimal
+from portal.messages import Message, numeral
 
 # Embeddings, overrides and isolates (Unicode annex 9) reverse the text after them, "exe.mp4" to
 # "4pm.exe", and the end of an isolate extends that beyond a <bdi>. Directional marks are harmless.
@@ -52,6 +52,21 @@ _DURATIONS = {
     ("hours", "minutes"): Message("%(hours)s h %(minutes)s min"),
     ("hours", "minutes", "seconds"): Message("%(hours)s h %(minutes)s min %(seconds)s s"),
 }
+# Translators: abbreviated months of days such as 3 Jan 2026.
+_MONTHS = (
+    Message("Jan"),
+    Message("Feb"),
+    Message("Mar"),
+    Message("Apr"),
+    Message("May"),
+    Message("Jun"),
+    Message("Jul"),
+    Message("Aug"),
+    Message("Sep"),
+    Message("Oct"),
+    Message("Nov"),
+    Message("Dec"),
+)
 # Limit of RFC 1035, section 2.3.4, without the dot at the end.
 _MAX_HOST_NAME_LENGTH = 253
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -164,7 +179,27 @@ def size_in_words(size_bytes: int) -> Message:
         value /= 1000
         unit += 1
     digits = 1 if unit and value < 99.95 else 0
-    return Message(_SIZE_UNITS[unit], size=decimal(value, digits))
+    return Message(_SIZE_UNITS[unit], size=numeral(value, digits))
+
+
+def date_in_words(day: date) -> Message:
+    """Return a day as `31 Jan 2026`."""
+    # Translators: a day, such as 31 Jan 2026.
+    return Message(
+        "%(day)s %(month)s %(year)s", day=day.day, month=_MONTHS[day.month - 1], year=day.year
+    )
+
+
+def day_in_words(day: date) -> Message:
+    """Return a day of a known year as `31 Jan`."""
+    # Translators: a day without its year, such as 31 Jan.
+    return Message("%(day)s %(month)s", day=day.day, month=_MONTHS[day.month - 1])
+
+
+def month_in_words(day: date) -> Message:
+    """Return the month of a day as `Jan 2026`."""
+    # Translators: a month, such as Jan 2026.
+    return Message("%(month)s %(year)s", month=_MONTHS[day.month - 1], year=day.year)
 
 
 def duration_in_words(duration_s: int) -> Message:

@@ -33,6 +33,7 @@ from portal.database.account_models import (
 from portal.database.connection import NOW, fetch_rows, transaction
 from portal.errors import SignOnUnknown, SingleSignOnRefused
 from portal.events.log import AuditAction, record_action
+from portal.messages import Message
 
 LIFE_S = 600
 # Path to which the provider redirects browsers.
@@ -41,14 +42,9 @@ CALLBACK = "/sign-in/oidc/callback"
 TAKE_SIGN_ON = """
 DELETE FROM sign_ons WHERE digest = %s RETURNING next_path, expires_at > now() AS is_live
 """
-UNVERIFIED = (
+UNVERIFIED = Message(
     "The single sign-on provider has not verified your email address. Verify it there, or sign in "
     "with your password."
-)
-EMAIL_UNVERIFIED = (
-    "An account with the address {} exists, but its address was never verified. If the account is "
-    "yours, sign in with your password, and then choose single sign-on on your account's page. "
-    "Otherwise tell an owner of this portal."
 )
 
 
@@ -131,7 +127,10 @@ def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
         raise SingleSignOnRefused(UNVERIFIED)
     if config.oidc_domains and email.rpartition("@")[2] not in config.oidc_domains:
         raise SingleSignOnRefused(
-            f"Single sign-on is not allowed for {email}. Use an address of your organization."
+            Message(
+                "Single sign-on is not allowed for %(email)s. Use an address of your organization.",
+                email=email,
+            )
         )
     name = claims.get("name")
     return Person(
@@ -217,11 +216,21 @@ async def _link_account(person: Person, signed_in_id: UUID | None) -> Account:
     # An invited person could have added an account with someone else's address, to share the
     # account's permissions once that person signs in.
     if account.email_unverified and account.id != signed_in_id:
-        raise SingleSignOnRefused(EMAIL_UNVERIFIED.format(person.email))
+        raise SingleSignOnRefused(
+            Message(
+                "An account with the address %(email)s exists, but its address was never verified. "
+                "If the account is yours, sign in with your password, and then choose single "
+                "sign-on on your account's page. Otherwise tell an owner of this portal.",
+                email=person.email,
+            )
+        )
     if await Identity.exists(account_id=account.id, issuer=person.issuer):
         raise SingleSignOnRefused(
-            f"The account {person.email} is linked to another person of this provider. Ask the "
-            "operator of this portal to unlink it."
+            Message(
+                "The account %(email)s is linked to another person of this provider. Ask the "
+                "operator of this portal to unlink it.",
+                email=person.email,
+            )
         )
     await Identity.create(
         id=uuid4(), issuer=person.issuer, subject=person.subject, account_id=account.id
@@ -236,8 +245,11 @@ async def _add_newcomer(person: Person) -> Account:
     # The first account closes the portal, which must not happen by a sign-on.
     if person.role is None or not await people.has_accounts():
         raise SingleSignOnRefused(
-            f"{person.email} has no account here. Ask an owner or admin of this portal for an "
-            "invitation."
+            Message(
+                "%(email)s has no account here. Ask an owner or admin of this portal for an "
+                "invitation.",
+                email=person.email,
+            )
         )
     account = await people.add_locked(person.email, person.role, name=person.name)
     await _note_by_provider(AuditAction.ACCOUNT_ADDED, account, person, role=person.role.value)
@@ -259,7 +271,7 @@ async def _adjust_role(account: Account, person: Person) -> None:
 def _require_enabled(account: Account) -> None:
     if account.is_disabled:
         raise SingleSignOnRefused(
-            "Your account is disabled. Ask an owner or admin of this portal to enable it."
+            Message("Your account is disabled. Ask an owner or admin of this portal to enable it.")
         )
 
 

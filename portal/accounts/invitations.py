@@ -15,6 +15,7 @@ from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import transaction
 from portal.errors import LinkNotValid, NotAllowed
 from portal.events.log import AuditAction, record_action
+from portal.messages import Message
 
 LIFE_DAYS = 7
 
@@ -39,7 +40,7 @@ async def invite(role: Role, *, by: Principal, label: str = "") -> str:
     too long.
     """
     if not by.may_manage(role):
-        raise NotAllowed("Only an owner can invite owners.")
+        raise NotAllowed(Message("Only an owner can invite owners."))
     async with transaction():
         secret, link_id = await _create_link(by, role=role, label=checked_label(label))
         await record_action(AuditAction.INVITATION_MADE, link_id, name=role.value)

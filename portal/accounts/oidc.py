@@ -28,6 +28,7 @@ from portal.accounts.identities import CALLBACK, SignOnSecrets, value_of
 from portal.concurrency import CachedValue
 from portal.config import Config
 from portal.errors import ProviderUnavailable, SingleSignOnRefused
+from portal.messages import Message
 
 Metadata = Mapping[str, Any]
 Result = TypeVar("Result")
@@ -45,11 +46,11 @@ ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_e
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 # Errors of the libraries for malformed and untrusted tokens.
 FAULTS = (JoseError, ValueError, TypeError, KeyError)
-UNTRUSTED = (
+UNTRUSTED = Message(
     "The response of the single sign-on provider is not trustworthy. Sign in again. If that does "
     "not help, tell the operator of this portal."
 )
-WRONG_CLIENT = (
+WRONG_CLIENT = Message(
     "The single sign-on provider does not accept this portal. Sign in with your password, and ask "
     "the operator of this portal to check its client id and secret."
 )

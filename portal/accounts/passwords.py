@@ -7,6 +7,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from portal.errors import FieldError, InvalidRequest
+from portal.messages import Message
 
 MIN_LENGTH = 12
 # Far above any passphrase; hashing takes time for every byte.
@@ -50,14 +51,15 @@ def fault(password: str, *, email: str) -> str | None:
     There are no rules about kinds of characters (NIST SP 800-63B, OWASP ASVS 5.0 section 6.2).
     """
     if len(password) < MIN_LENGTH:
-        return (
-            f"Choose a password of {MIN_LENGTH} characters or more. Several words make a good one."
+        return Message(
+            "Choose a password of %(least)s characters or more. Several words make a good one.",
+            least=MIN_LENGTH,
         )
     if len(password) > MAX_LENGTH:
-        return f"Choose a password of at most {MAX_LENGTH} characters."
+        return Message("Choose a password of at most %(limit)s characters.", limit=MAX_LENGTH)
     plain = password.casefold()
     if plain in COMMON or len(set(plain)) < MIN_DIFFERENT or plain == email.casefold():
-        return "This password is widely used or easily guessed. Choose another one."
+        return Message("This password is widely used or easily guessed. Choose another one.")
     return None
 
 

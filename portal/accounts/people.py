@@ -19,6 +19,7 @@ from portal.database.account_models import (
 )
 from portal.database.connection import execute, fetch_rows, transaction
 from portal.events.log import AuditAction, EventType, record_action, record_outcome
+from portal.messages import Message
 from portal.text import is_blank
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
@@ -77,7 +78,7 @@ def plain_name(name: str) -> str:
     """
     line = " ".join(NOT_IN_NAMES.sub(" ", name).split())
     if len(line) > MAX_NAME_LENGTH:
-        message = f"Give a name of at most {MAX_NAME_LENGTH} characters."
+        message = Message("Give a name of at most %(limit)s characters.", limit=MAX_NAME_LENGTH)
         raise errors.InvalidRequest([errors.FieldError("/name", message)])
     return "" if is_blank(line) else line
 
@@ -107,16 +108,14 @@ async def add_locked(
     """Add an account under the caller's lock; the caller writes the audit log."""
     plain = plain_email(email)
     if not EMAIL.fullmatch(plain) or len(email.strip()) > MAX_EMAIL_LENGTH:
-        raise errors.InvalidRequest(
-            [errors.FieldError("/email", "Enter an email address like ann@example.org.")]
-        )
+        message = Message("Enter an email address like ann@example.org.")
+        raise errors.InvalidRequest([errors.FieldError("/email", message)])
     if await Account.exists(email=plain):
         raise errors.AccountExists
     is_first = not await has_accounts()
     if is_first and role is not Role.OWNER:
-        raise errors.InvalidRequest(
-            [errors.FieldError("/role", "The first account must have the role owner.")]
-        )
+        message = Message("The first account must have the role owner.")
+        raise errors.InvalidRequest([errors.FieldError("/role", message)])
     account = await Account.create(
         id=uuid4(),
         email=plain,
@@ -136,7 +135,9 @@ async def add_first(email: str, *, password_hash: str) -> Account:
     async with transaction():
         await lock_accounts()
         if await has_accounts():
-            raise errors.AccountExists("This portal already has accounts. Sign in instead.")
+            raise errors.AccountExists(
+                Message("This portal already has accounts. Sign in instead.")
+            )
         account = await add_locked(email, Role.OWNER, password_hash=password_hash)
         await _note_on_account(
             AuditAction.ACCOUNT_ADDED, account, by=account, role=account.role.value
@@ -164,7 +165,7 @@ async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
     """
     async with changing(account_id, by) as account:
         if not by.may_manage(role):
-            raise errors.NotAllowed("Only an owner can make someone an owner.")
+            raise errors.NotAllowed(Message("Only an owner can make someone an owner."))
         if role is not Role.OWNER:
             await _require_another_owner(account)
         if role is not account.role:
@@ -295,7 +296,7 @@ async def changing(account_id: UUID, by: Principal) -> AsyncIterator[Account]:
         if account is None:
             raise errors.AccountNotFound
         if not by.may_manage(account.role):
-            raise errors.NotAllowed("Only an owner can change an owner's account.")
+            raise errors.NotAllowed(Message("Only an owner can change an owner's account."))
         yield account
 
 

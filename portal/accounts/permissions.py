@@ -7,6 +7,7 @@ from uuid import UUID
 from portal.database.account_models import Role, Scope
 from portal.database.models import Visibility
 from portal.errors import MissingScope, NotAllowed, NotSignedIn
+from portal.messages import Message
 
 
 class Action(Enum):
@@ -105,7 +106,9 @@ class Principal:
         is_others = action in TO_A_VIDEO and owner_id != self.account_id
         if is_others and self.role is Role.EDITOR:
             raise NotAllowed(
-                "Only the person who published this video, an admin or an owner may do this."
+                Message(
+                    "Only the person who published this video, an admin or an owner may do this."
+                )
             )
 
     @property

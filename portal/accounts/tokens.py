@@ -14,6 +14,7 @@ from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken, R
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import FieldError, InvalidRequest
 from portal.events.log import AuditAction, record_action
+from portal.messages import Message
 from portal.text import is_blank
 
 SECRET_BYTES = 32
@@ -47,7 +48,7 @@ def digest(secret: str) -> str:
 def checked_label(label: str) -> str:
     """Return the stripped label of a link. Raises `InvalidRequest`."""
     if "\0" in label or len(label.strip()) > MAX_NAME_LENGTH:
-        message = f"Shorten this to at most {MAX_NAME_LENGTH} characters."
+        message = Message("Shorten this to at most %(limit)s characters.", limit=MAX_NAME_LENGTH)
         raise InvalidRequest([FieldError("/label", message)])
     return label.strip()
 
@@ -78,18 +79,29 @@ async def create(
     role = (await Account.get(id=account_id)).role
     faults = []
     if is_blank(name) or "\0" in name or len(name.strip()) > MAX_NAME_LENGTH:
-        message = f"Enter a name of 1 to {MAX_NAME_LENGTH} characters, such as the program's."
+        message = Message(
+            "Enter a name of 1 to %(limit)s characters, such as the program's.",
+            limit=MAX_NAME_LENGTH,
+        )
         faults.append(FieldError("/name", message))
     if not chosen or len(chosen) != len(set(scopes)):
-        faults.append(FieldError("/scopes", f"Choose one or more of {', '.join(Scope)}."))
+        message = Message("Choose one or more of %(scopes)s.", scopes=", ".join(Scope))
+        faults.append(FieldError("/scopes", message))
     elif useless := [scope for scope in chosen if scope not in usable_scopes(role)]:
-        message = (
-            f"This account's role is {role}, which can't use {', '.join(useless)}. "
-            f"Choose from {', '.join(usable_scopes(role))}, or change the role first."
+        # Translators: the role and the scopes are names of the API, such as viewer and write.
+        message = Message(
+            "This account's role is %(role)s, which can't use %(useless)s. "
+            "Choose from %(usable)s, or change the role first.",
+            role=role,
+            useless=", ".join(useless),
+            usable=", ".join(usable_scopes(role)),
         )
         faults.append(FieldError("/scopes", message))
     if days is not None and not 1 <= days <= MAX_DAYS:
-        message = f"Enter 1 to {MAX_DAYS} days, or leave it empty for a token that never expires."
+        message = Message(
+            "Enter 1 to %(limit)s days, or leave it empty for a token that never expires.",
+            limit=MAX_DAYS,
+        )
         faults.append(FieldError("/days", message))
     if faults:
         raise InvalidRequest(faults)

@@ -14,6 +14,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 import aiohttp
 
 from portal.config import Config
+from portal.messages import Message
 from portal.text import host_name, http_address
 
 Network = IPv4Network | IPv6Network
@@ -31,6 +32,10 @@ class AddressRefused(OSError):
 
 class RequestFailed(Exception):
     """A request failed; the text is the reason, for people."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def is_allowed(address: str, networks: Sequence[Network]) -> bool:
@@ -50,15 +55,17 @@ def address_fault(url: str, config: Config) -> str | None:
     parts = http_address(url)
     is_plain = len(url) <= MAX_ADDRESS_LENGTH and url.isprintable()
     if parts is None or not is_plain or "@" in parts.netloc or parts.port == 0:
-        return "Give an address like https://example.org/path, without a user's name in it."
+        return Message(
+            "Give an address like https://example.org/path, without a user's name in it."
+        )
     if parts.scheme != "https" and not config.outgoing_allow_http:
-        return "Give an https address."
+        return Message("Give an https address.")
     host = str(parts.hostname)
     with suppress(ValueError):
         return None if is_allowed(host, config.outgoing_networks) else _refusal(host)
     if _is_host_name(host):
         return None
-    return "Give an address with the name of a host in it, such as example.org."
+    return Message("Give an address with the name of a host in it, such as example.org.")
 
 
 def _is_host_name(host: str) -> bool:
@@ -109,21 +116,25 @@ def failure_words(exc: Exception) -> str:
     match exc:
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(exc.certificate_error, "verify_message", "")
-            return f"The server's certificate is not valid: {reason}."
+            return Message("The server's certificate is not valid: %(reason)s.", reason=reason)
         case aiohttp.ClientConnectorDNSError():
-            return "The server's name could not be found."
+            return Message("The server's name could not be found.")
         case TimeoutError():
-            return "The server did not answer in time."
+            return Message("The server did not answer in time.")
         case OSError(errno=errno.EACCES):
-            return "The server's name leads to a network that this portal sends no requests to."
+            return Message(
+                "The server's name leads to a network that this portal sends no requests to."
+            )
         case aiohttp.ClientConnectorError():
-            return "The server could not be reached."
+            return Message("The server could not be reached.")
         case RequestFailed():
-            return str(exc)
+            return exc.reason
         case aiohttp.ClientResponseError() | ValueError():
-            return "The server's answer is not valid."
-    return "The server closed the connection too early."
+            return Message("The server's answer is not valid.")
+    return Message("The server closed the connection too early.")
 
 
 def _refusal(address: str) -> str:
-    return f"{address} is no public address, and OUTGOING_NETWORKS doesn't have it"
+    return Message(
+        "%(address)s is no public address, and OUTGOING_NETWORKS doesn't have it", address=address
+    )

@@ -28,6 +28,7 @@ from portal.films.removal import remove_again, remove_source
 from portal.films.sources import Source, SourceChanged, SourceInterrupted
 from portal.films.version_hooks import VersionHook
 from portal.films.versions import is_current
+from portal.messages import Message
 from portal.queue.tools import Tools
 from portal.queue.tries import is_interruption, is_out_of_memory
 from portal.storage.objects import output_prefix
@@ -39,7 +40,7 @@ from portal.transcoding.planning.ladder import Plan
 
 logger = logging.getLogger(__name__)
 
-EXHAUSTED_MESSAGE = (
+EXHAUSTED_MESSAGE = Message(
     "The file could not be converted: every try ended unexpectedly. "
     "Try exporting the video again, for example as H.264 in an mp4 file."
 )

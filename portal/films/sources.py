@@ -22,6 +22,7 @@ from datetime import datetime
 
 from portal.database.models import Version
 from portal.errors import StorageUnavailable
+from portal.messages import Message
 from portal.queue.tools import Tools
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
@@ -43,7 +44,9 @@ class SourceChanged(Exception):
     """The object under the storage key is not the one that the version was created from."""
 
     code = "source_changed"
-    message = "The uploaded file was changed or removed after it was sent. Upload it again."
+    message = Message(
+        "The uploaded file was changed or removed after it was sent. Upload it again."
+    )
     detail = ""
 
 

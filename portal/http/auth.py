@@ -23,6 +23,7 @@ from portal.http.composition import WebContext, web_context
 from portal.http.cookies import SESSION
 from portal.http.server.context import state_of
 from portal.http.server.limits import Body, Rate
+from portal.messages import Message
 from portal.uploads import service as uploads
 from portal.videos.reading import fetch_audience, parse_video_id, was_deleted
 
@@ -134,7 +135,7 @@ async def enforce() -> None:
         return
     declaration = declaration_of(current_app, endpoint)
     if declaration is None:
-        raise errors.NotAllowed("Nobody may use this address: it has no policy.")
+        raise errors.NotAllowed(Message("Nobody may use this address: it has no policy."))
     required = declaration.policy
     if state.playback_token and required is not Policy.PLAY:
         raise errors.NotFound
@@ -200,7 +201,7 @@ async def require_person() -> Principal:
     """Return the person who is signed in in the caller's browser. Raises `NotSignedIn`."""
     person = await principal()
     if not person.is_signed_in:
-        raise errors.NotSignedIn("API tokens can't be used here. Sign in with a browser.")
+        raise errors.NotSignedIn(Message("API tokens can't be used here. Sign in with a browser."))
     return person
 
 

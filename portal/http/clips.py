@@ -14,6 +14,7 @@ from quart import request
 
 from portal.database.models import Video, VideoStatus
 from portal.errors import InvalidClip
+from portal.messages import Message, numeral
 from portal.transcoding.planning.kept import SHORTEST_S
 
 PARAMETERS = ("start", "end")
@@ -22,7 +23,6 @@ _UNIT_TIME = re.compile(
     r"(?=\d)(?:(\d{1,3})h)?(?:(\d{1,5})m)?(?:(\d{1,7}(?:\.\d{1,9})?)s?)?", re.ASCII
 )
 _CLOCK_TIME = re.compile(r"(?:(\d{1,3}):)?(\d{1,3}):([0-5]\d(?:\.\d{1,9})?)", re.ASCII)
-_SYNTAX = "a time in seconds, such as 90 or 12.5, or as 1m30s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,16 @@ def parse_clip(arguments: Mapping[str, str], duration_s: float | None) -> Clip |
     start_s = _time_in(arguments, "start", 0.0)
     end_s = min(_time_in(arguments, "end", last_s), last_s)
     if start_s > max(0.0, last_s - SHORTEST_S):
-        before = f"{SHORTEST_S} seconds before the end of the video, at {last_s:.3f} seconds"
-        raise InvalidClip(f"`start` must be at least {before}.")
+        raise InvalidClip(
+            Message(
+                "`start` must be at least %(least)s seconds before the end of the video, at "
+                "%(end)s seconds.",
+                least=numeral(SHORTEST_S),
+                end=numeral(last_s, 3),
+            )
+        )
     if start_s >= end_s:
-        raise InvalidClip("`end` must be after `start`.")
+        raise InvalidClip(Message("`end` must be after `start`."))
     return Clip(start_s, end_s) if start_s > 0 or end_s < last_s else None
 
 
@@ -92,6 +98,11 @@ def _time_in(arguments: Mapping[str, str], name: str, default_s: float) -> float
     text = text.strip().lower()
     match = _UNIT_TIME.fullmatch(text) or _CLOCK_TIME.fullmatch(text)
     if match is None:
-        raise InvalidClip(f"`{name}` must be {_SYNTAX}.")
+        raise InvalidClip(
+            Message(
+                "`%(parameter)s` must be a time in seconds, such as 90 or 12.5, or as 1m30s.",
+                parameter=name,
+            )
+        )
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return round(hours * 3600 + minutes * 60 + seconds, 3)

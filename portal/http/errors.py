@@ -8,7 +8,6 @@ import json
 import logging
 import re
 from contextlib import suppress
-from dataclasses import asdict
 from http import HTTPStatus
 
 import psycopg
@@ -21,6 +20,7 @@ from portal.database.outages import is_outage
 from portal.http.auth import declaration_of, named_video_id, principal
 from portal.http.composition import web_context
 from portal.http.server.context import state_of
+from portal.messages import Message
 from portal.telemetry.logs import current_fields
 
 logger = logging.getLogger(__name__)
@@ -35,12 +35,20 @@ REFUSED_FINALLY = "refused_finally"
 OWNERS = frozenset(
     {"uploads_owner_id_fkey", "videos_owner_id_fkey", "watch_positions_account_id_fkey"}
 )
-# Messages for errors of the web framework. Others keep its description.
+# Titles and messages for errors of the web framework. Others keep its name and description.
+HTTP_TITLES = {
+    404: Message("Not Found"),
+    405: Message("Method Not Allowed"),
+    408: Message("Request Timeout"),
+    413: Message("Request Entity Too Large"),
+}
 HTTP_MESSAGES = {
-    404: "There is nothing at this address.",
-    405: "This address doesn't accept this method. The Allow header names those it accepts.",
-    408: "The request body did not arrive within 20 seconds.",
-    413: "The request body is too large. Most addresses accept at most 64 KiB.",
+    404: Message("There is nothing at this address."),
+    405: Message(
+        "This address doesn't accept this method. The Allow header names those it accepts."
+    ),
+    408: Message("The request body did not arrive within 20 seconds."),
+    413: Message("The request body is too large. Most addresses accept at most 64 KiB."),
 }
 
 
@@ -49,7 +57,7 @@ class _HttpError(errors.PortalError):
 
     def __init__(self, error: HTTPException) -> None:
         self.status = error.code or 500
-        self.title = error.name
+        self.title = HTTP_TITLES.get(self.status, error.name)
         self.code = re.sub(r"\W+", "_", error.name).lower()
         super().__init__(HTTP_MESSAGES.get(self.status, error.description))
         self.headers = {
@@ -77,7 +85,7 @@ def install_error_handlers(app: Quart) -> None:
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
         if _is_owner_gone(error):
-            return await _error_response(errors.NotSignedIn("Your account was removed."))
+            return await _error_response(errors.NotSignedIn(Message("Your account was removed.")))
         if is_outage(error):
             logger.warning(
                 "Database unreachable: %s", error, extra={"action": "database_unavailable"}
@@ -120,7 +128,9 @@ def problem_document(error: errors.PortalError) -> bytes:
         **error.extensions,
     }
     if isinstance(error, errors.InvalidRequest):
-        problem["errors"] = [asdict(fault) for fault in error.errors]
+        problem["errors"] = [
+            {"pointer": fault.pointer, "message": fault.message} for fault in error.errors
+        ]
     return json.dumps(problem).encode()
 
 

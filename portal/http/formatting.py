@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from portal.database.account_models import Role
 from portal.database.models import Visibility
-from portal.messages import Message, PluralMessage, decimal, number
-from portal.text import http_address, shown, size_in_words, split_tags
+from portal.messages import Message, PluralMessage, numeral
+from portal.text import date_in_words, http_address, shown, size_in_words, split_tags
 from portal.transcoding.planning.described_times import DescribedTimes, find_times
 
 # Instructions for search engines about links in texts of users.
@@ -69,7 +69,7 @@ def time_left(seconds: float | None) -> Message | None:
         return Message("about %(seconds)s s left", seconds=-(-int(seconds) // 5) * 5)
     if seconds < 3600:
         return Message("about %(minutes)s min left", minutes=round(seconds / 60))
-    return Message("about %(hours)s h left", hours=decimal(seconds / 3600, 1))
+    return Message("about %(hours)s h left", hours=numeral(seconds / 3600, 1))
 
 
 def whole_seconds(duration_s: float) -> int:
@@ -95,16 +95,17 @@ def position_to_tenth(at_s: float) -> str:
     return f"{position(seconds)}.{tenth}" if tenth else position(seconds)
 
 
-def moment_in_words(at: datetime) -> str:
-    """Return a point in time in UTC, in a form that readers of all languages know (ISO 8601)."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def moment_in_words(at: datetime) -> Message:
+    """Return a point in time in words, in UTC."""
+    utc = at.astimezone(UTC)
+    return Message("%(date)s, %(time)s UTC", date=date_in_words(utc), time=f"{utc:%H:%M}")
 
 
 def bit_rate(rate_bps: int) -> Message:
     """Return a bit rate with the units of network providers."""
     if rate_bps < 1_000_000:
         return Message("%(rate)s kbit/s", rate=round(rate_bps / 1000))
-    return Message("%(rate)s Mbit/s", rate=decimal(rate_bps / 1_000_000, 1))
+    return Message("%(rate)s Mbit/s", rate=numeral(rate_bps / 1_000_000, 1))
 
 
 def views_in_words(views: int) -> Message:
@@ -117,8 +118,8 @@ def views_in_words(views: int) -> Message:
     if not unit:
         return PluralMessage("%(count)s view", "%(count)s views", count=views)
     tenths = views * 10 // 1000**unit % 10 if value < 10 else 0
-    number = decimal(value + tenths / 10, 1) if tenths else value
-    return Message(COUNT_UNITS[unit - 1], number=number)
+    shown_value = numeral(value + tenths / 10, 1) if tenths else value
+    return Message(COUNT_UNITS[unit - 1], number=shown_value)
 
 
 def visibility_words(visibility: str) -> Message:
@@ -147,7 +148,6 @@ def with_shown_times(text: str, times: DescribedTimes) -> str:
 FILTERS = (
     clock,
     linkify,
-    moment_in_words,
     position,
     position_to_tenth,
     shown,
@@ -158,7 +158,8 @@ FILTERS = (
 # Filters whose messages a page shows in its language.
 WORDS = (
     bit_rate,
-    number,
+    moment_in_words,
+    numeral,
     queue_words,
     role_words,
     size_in_words,

@@ -29,6 +29,7 @@ from portal.errors import FieldError, IdempotencyKeyReused, InvalidRequest, Requ
 from portal.http.auth import SEEN, Policy, account_id, declaration_of
 from portal.http.errors import REFUSED_FINALLY
 from portal.http.server.context import App, header
+from portal.messages import Message
 
 HEADER = "Idempotency-Key"
 METHODS = frozenset({"POST", "PATCH"})
@@ -86,7 +87,10 @@ async def replay() -> Response | None:
         return None
     key = request.headers[HEADER]
     if not VALID.fullmatch(key):
-        fault = f"Give 1 to {MAX_LENGTH} visible ASCII characters, or leave the header out."
+        fault = Message(
+            "Give 1 to %(limit)s visible ASCII characters, or leave the header out.",
+            limit=MAX_LENGTH,
+        )
         raise InvalidRequest([FieldError(f"/{HEADER}", fault)])
     body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     fingerprint = sha256(f"{request.method} {request.full_path}\n".encode() + body).digest()
@@ -97,7 +101,8 @@ async def replay() -> Response | None:
         return None
     for row in await fetch_rows(READ, *row_id):
         if row["fingerprint"] != fingerprint:
-            raise IdempotencyKeyReused([FieldError(f"/{HEADER}", "Give each request its own key.")])
+            fault = Message("Give each request its own key.")
+            raise IdempotencyKeyReused([FieldError(f"/{HEADER}", fault)])
         if row["status"] is not None:
             response = Response(row["body"], row["status"], headers=row["headers"])
             response.headers["Idempotent-Replayed"] = "true"

@@ -8,6 +8,8 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
+from portal.messages import Message
+
 _SIGNED_URL = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]+")
 
 
@@ -44,53 +46,64 @@ class FailCode(StrEnum):
     LANGUAGE_UNSURE = "language_unsure"
 
 
-_REJECTIONS = {
-    RejectCode.NOT_A_VIDEO: (
-        "This file is not an MP4 or QuickTime video. Export it as MP4 and upload it again."
-    ),
-    RejectCode.NO_VIDEO_TRACK: (
-        "This file has no video track. Check the export settings and upload it again."
-    ),
-    RejectCode.ENCRYPTED: (
-        "This file is copy-protected and can't be read. Upload an unprotected original."
-    ),
-    RejectCode.ZERO_DURATION: (
-        "This file describes a video but holds no pictures. Export it again and upload the result."
-    ),
-    RejectCode.EXTERNAL_MEDIA: (
-        "The sound or subtitles of this video are in another file. "
-        "Export it as one self-contained file and upload that."
-    ),
-    RejectCode.TRUNCATED: (
-        "The end of this file is missing, probably because a copy was interrupted. "
-        "Upload the complete file."
-    ),
-    RejectCode.DAMAGED: (
-        "The video in this file is damaged and can't be decoded. Export it again and "
-        "upload the result."
-    ),
-    RejectCode.UNSUPPORTED_CODEC: (
-        "This video uses a codec that the portal doesn't take: {limit}. "
-        "Export it as H.264 and upload it again."
-    ),
-    RejectCode.TOO_LARGE: (
-        "The picture of this video is larger than {limit}, the most this portal takes. "
-        "Export it in a smaller size and upload it again."
-    ),
-    RejectCode.TOO_LONG: (
-        "This video is longer than {limit}, the most this portal takes. "
-        "Cut it into parts and upload them one by one."
-    ),
-    RejectCode.FILE_TOO_LARGE: (
-        "This file is larger than {limit}, the most this portal takes. "
-        "Export it at a lower bit rate and upload it again."
-    ),
-    RejectCode.TOO_MUCH_WORK: (
-        "Converting this video would take more than {limit}, the most this portal spends on one. "
-        "Export it in a smaller size or at a lower frame rate, or cut it into parts, "
-        "and upload that."
-    ),
-}
+def rejection_words(code: RejectCode, *, limit: str = "") -> Message:
+    """Return why a source is refused, and the remedy.
+
+    `limit` is the exceeded limit in words, or the codec, for codes whose message names one.
+    """
+    return {
+        RejectCode.NOT_A_VIDEO: Message(
+            "This file is not an MP4 or QuickTime video. Export it as MP4 and upload it again."
+        ),
+        RejectCode.NO_VIDEO_TRACK: Message(
+            "This file has no video track. Check the export settings and upload it again."
+        ),
+        RejectCode.ENCRYPTED: Message(
+            "This file is copy-protected and can't be read. Upload an unprotected original."
+        ),
+        RejectCode.ZERO_DURATION: Message(
+            "This file describes a video but holds no pictures. Export it again and upload "
+            "the result."
+        ),
+        RejectCode.EXTERNAL_MEDIA: Message(
+            "The sound or subtitles of this video are in another file. "
+            "Export it as one self-contained file and upload that."
+        ),
+        RejectCode.TRUNCATED: Message(
+            "The end of this file is missing, probably because a copy was interrupted. "
+            "Upload the complete file."
+        ),
+        RejectCode.DAMAGED: Message(
+            "The video in this file is damaged and can't be decoded. Export it again and "
+            "upload the result."
+        ),
+        RejectCode.UNSUPPORTED_CODEC: Message(
+            "This video uses a codec that the portal doesn't take: %(limit)s. "
+            "Export it as H.264 and upload it again.",
+            limit=limit,
+        ),
+        RejectCode.TOO_LARGE: Message(
+            "The picture of this video is larger than %(limit)s, the most this portal takes. "
+            "Export it in a smaller size and upload it again.",
+            limit=limit,
+        ),
+        RejectCode.TOO_LONG: Message(
+            "This video is longer than %(limit)s, the most this portal takes. "
+            "Cut it into parts and upload them one by one.",
+            limit=limit,
+        ),
+        RejectCode.FILE_TOO_LARGE: Message(
+            "This file is larger than %(limit)s, the most this portal takes. "
+            "Export it at a lower bit rate and upload it again.",
+            limit=limit,
+        ),
+        RejectCode.TOO_MUCH_WORK: Message(
+            "Converting this video would take more than %(limit)s, the most this portal spends on "
+            "one. Export it in a smaller size or at a lower frame rate, or cut it into parts, "
+            "and upload that.",
+            limit=limit,
+        ),
+    }[code]
 
 
 # The API documents the values of this enum, and the database stores them.
@@ -127,60 +140,62 @@ class Note(StrEnum):
 
 
 _NOTES = {
-    Note.PARTLY_DAMAGED: (
+    Note.PARTLY_DAMAGED: Message(
         "Parts of this file are damaged or missing and were left out. "
         "If you have an undamaged copy, upload that."
     ),
-    Note.HDR_CONVERTED: "HDR was converted to standard colours.",
-    Note.DEINTERLACED: "The picture was deinterlaced.",
-    Note.FRAME_RATE_REDUCED: "The frame rate was reduced by leaving out whole frames.",
-    Note.NO_AUDIO: "This file has no audio track.",
-    Note.SOUND_LEFT_OUT: (
+    Note.HDR_CONVERTED: Message("HDR was converted to standard colours."),
+    Note.DEINTERLACED: Message("The picture was deinterlaced."),
+    Note.FRAME_RATE_REDUCED: Message("The frame rate was reduced by leaving out whole frames."),
+    Note.NO_AUDIO: Message("This file has no audio track."),
+    Note.SOUND_LEFT_OUT: Message(
         "A sound track is empty or damaged and was left out. "
         "If you expected to hear it, export the video again."
     ),
-    Note.SOUND_UNSUPPORTED: "Its sound can't be converted. Export it with AAC sound.",
-    Note.APPLE_SPATIAL_UNSUPPORTED: (
+    Note.SOUND_UNSUPPORTED: Message("Its sound can't be converted. Export it with AAC sound."),
+    Note.APPLE_SPATIAL_UNSUPPORTED: Message(
         "Its sound (Apple spatial audio) can't be converted. Record in stereo."
     ),
-    Note.MPEG_H_UNSUPPORTED: (
+    Note.MPEG_H_UNSUPPORTED: Message(
         "Its sound (MPEG-H 3D Audio) can't be converted. Export it with AAC sound."
     ),
-    Note.AC_4_UNSUPPORTED: ("Its sound (Dolby AC-4) can't be converted. Export it with AAC sound."),
-    Note.SURROUND_DOWNMIXED: "Surround sound was mixed down to stereo.",
-    Note.SPATIAL_DOWNMIXED: "Spatial sound was mixed down: left and right sound the same.",
-    Note.CHANNELS_LEFT_OUT: (
+    Note.AC_4_UNSUPPORTED: Message(
+        "Its sound (Dolby AC-4) can't be converted. Export it with AAC sound."
+    ),
+    Note.SURROUND_DOWNMIXED: Message("Surround sound was mixed down to stereo."),
+    Note.SPATIAL_DOWNMIXED: Message("Spatial sound was mixed down: left and right sound the same."),
+    Note.CHANNELS_LEFT_OUT: Message(
         "Some sound channels were left out, because the file does not say where their speakers "
         "are. If something can't be heard, export the sound in stereo."
     ),
-    Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
-    Note.TELEMETRY_LEFT_OUT: (
+    Note.SUBTITLES_LEFT_OUT: Message("Subtitles of an unusual size were left out."),
+    Note.TELEMETRY_LEFT_OUT: Message(
         "A text track with readings of the camera, such as its position, was left out."
     ),
-    Note.COPY_UNDELIVERABLE: (
+    Note.COPY_UNDELIVERABLE: Message(
         "The video stream could not be used as it is, so every quality was encoded."
     ),
-    Note.DOLBY_VISION_UNCONVERTED: (
+    Note.DOLBY_VISION_UNCONVERTED: Message(
         "This file is in a kind of Dolby Vision whose colours can't be converted. "
         "Export it as HDR10 or SDR and upload that."
     ),
-    Note.LOG_UNCONVERTED: (
+    Note.LOG_UNCONVERTED: Message(
         "This file doesn't name its brightness curve, as log footage does, so its colours were "
         "left as they are. If they look pale, export it as SDR and upload that."
     ),
-    Note.SIZE_CHANGES_FITTED: (
+    Note.SIZE_CHANGES_FITTED: Message(
         "The picture changes its size or shape during the video. Each part was fitted into the "
         "largest size, with black bars where its shape differs."
     ),
-    Note.FRAMES_MISPLACED: (
+    Note.FRAMES_MISPLACED: Message(
         "Some frames have a time long after the end of the video. "
         "They are shown right after the frame before them."
     ),
-    Note.OTHER_PICTURE_LEFT_OUT: (
+    Note.OTHER_PICTURE_LEFT_OUT: Message(
         "This file has several videos. The one with the largest picture was published. "
         "If you miss another one, export that alone."
     ),
-    Note.EDITS_UNFOLLOWED: (
+    Note.EDITS_UNFOLLOWED: Message(
         "This file has edits, such as a change of speed, that can't be followed. "
         "Export it from the editing program, and upload the result."
     ),
@@ -188,14 +203,11 @@ _NOTES = {
 
 
 class SourceRejected(Exception):
-    """The source can't be published, and retrying doesn't help.
-
-    `limit` is the exceeded limit in words, or the codec, for codes whose message names one.
-    """
+    """The source can't be published, and retrying doesn't help. `limit` as in `rejection_words`."""
 
     def __init__(self, code: RejectCode, *, detail: str = "", limit: str = "") -> None:
         self.code = code
-        self.message = _REJECTIONS[code].format(limit=limit)
+        self.message = rejection_words(code, limit=limit)
         self.detail = without_signatures(detail)
         super().__init__(f"{code}: {self.message}")
 

@@ -16,7 +16,8 @@ from portal.config import Config
 from portal.database.connection import NOW, execute, fetch_rows
 from portal.database.models import Upload
 from portal.errors import StorageQuotaExceeded, VideoQuotaExceeded
-from portal.text import size_in_words
+from portal.messages import Message, PluralMessage, numeral
+from portal.text import day_in_words, size_in_words
 
 # First of two keys of an advisory lock: any number that no other lock has. A lock of the account's
 # row would hold up all of the account's requests, because each one records that it was seen.
@@ -99,7 +100,6 @@ WHERE id IN (
   FOR UPDATE SKIP LOCKED
 )
 """
-REMOVED = "The uploaded file was removed; upload it again once there is room. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,20 @@ class Usage:
             return None
         limit = self.quota.videos_per_day
         free_at = self.free_at.astimezone(UTC)
-        videos = "1 video" if self.videos == 1 else f"{self.videos:,} videos"
-        words = (
-            f"This account has published {videos} in the last 24 hours, and may "
-            f"publish {limit:,}. Publish the next one after {free_at.day} {free_at:%b, %H:%M} UTC, "
+        words = PluralMessage(
+            "This account has published %(videos)s video in the last 24 hours, and may "
+            "publish %(limit)s. Publish the next one after %(day)s, %(time)s UTC, "
             "or ask an owner of this portal for more. A file that is uploaded already stays until "
-            "then."
+            "then.",
+            "This account has published %(videos)s videos in the last 24 hours, and may "
+            "publish %(limit)s. Publish the next one after %(day)s, %(time)s UTC, "
+            "or ask an owner of this portal for more. A file that is uploaded already stays until "
+            "then.",
+            count=self.videos,
+            videos=numeral(self.videos),
+            limit=numeral(limit),
+            day=day_in_words(free_at),
+            time=f"{free_at:%H:%M}",
         )
         return VideoQuotaExceeded(
             words, limit=limit, used=self.videos, freeAt=f"{free_at:%Y-%m-%dT%H:%M:%S.%fZ}"
@@ -169,13 +177,40 @@ class Usage:
         if self.left_bytes is None or size_bytes <= self.left_bytes:
             return
         limit = self.quota.stored_bytes
-        file = f"this file of {size_in_words(size_bytes)}" if size_bytes > 1 else "a file"
-        words = (
-            f"This account uses {size_in_words(self.stored_bytes)} of {size_in_words(limit)} of "
-            f"storage: there is no room for {file}. {REMOVED if is_removed else ''}Delete videos, "
-            "or ask an owner of this portal for more."
-        )
+        words = self._no_room_words(size_bytes, is_removed=is_removed)
         raise StorageQuotaExceeded(words, limit=limit, used=self.stored_bytes)
+
+    def _no_room_words(self, size_bytes: int, *, is_removed: bool) -> Message:
+        facts = {
+            "used": size_in_words(self.stored_bytes),
+            "limit": size_in_words(self.quota.stored_bytes),
+            "size": size_in_words(size_bytes),
+        }
+        if size_bytes <= 1:
+            if is_removed:
+                return Message(
+                    "This account uses %(used)s of %(limit)s of storage: there is no room for a "
+                    "file. The uploaded file was removed; upload it again once there is room. "
+                    "Delete videos, or ask an owner of this portal for more.",
+                    **facts,
+                )
+            return Message(
+                "This account uses %(used)s of %(limit)s of storage: there is no room for a file. "
+                "Delete videos, or ask an owner of this portal for more.",
+                **facts,
+            )
+        if is_removed:
+            return Message(
+                "This account uses %(used)s of %(limit)s of storage: there is no room for this "
+                "file of %(size)s. The uploaded file was removed; upload it again once there is "
+                "room. Delete videos, or ask an owner of this portal for more.",
+                **facts,
+            )
+        return Message(
+            "This account uses %(used)s of %(limit)s of storage: there is no room for this file "
+            "of %(size)s. Delete videos, or ask an owner of this portal for more.",
+            **facts,
+        )
 
 
 NO_QUOTA = Quota()

@@ -18,6 +18,7 @@ from uuid import UUID
 from portal import errors
 from portal.database.connection import NOW, execute, transaction
 from portal.database.models import Upload, Version
+from portal.messages import Message, numeral
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import (
@@ -131,7 +132,7 @@ async def start(
             logger.info("Upload started", extra={"action": "start_upload", "key": upload.key})
             return UploadView(upload, UploadState.UPLOADING, size_bytes), True
     raise errors.UploadAlreadyStarted(
-        "Others keep starting and ending this upload. Ask for a new key."
+        Message("Others keep starting and ending this upload. Ask for a new key.")
     )
 
 
@@ -243,7 +244,7 @@ async def _read(upload_id: UUID) -> Upload:
         raise errors.UploadNotIssued
     if upload.is_discarded:
         raise errors.UploadNotIssued(
-            "This upload was discarded. Get a key from POST /api/videos/presign."
+            Message("This upload was discarded. Get a key from POST /api/videos/presign.")
         )
     return upload
 
@@ -261,7 +262,9 @@ async def _has_video(upload: Upload) -> bool:
 
 async def _require_unused(upload: Upload) -> None:
     if await _has_video(upload):
-        raise errors.KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
+        raise errors.KeyAlreadyUsed(
+            Message("This key belongs to a video. Ask for a new upload address.")
+        )
 
 
 async def _remove(upload: Upload, storage: Storage) -> None:
@@ -353,14 +356,27 @@ def _require_all(parts: list[StoredPart], size_bytes: int) -> list[StoredPart]:
     """Return the parts of a file in order. Raise `PartsMissing` unless all are stored in full."""
     missing = missing_parts(parts, size_bytes)
     if missing:
-        named = ", ".join(map(str, missing[:MAX_NAMED]))
-        more = " and more" if len(missing) > MAX_NAMED else ""
-        raise errors.PartsMissing(
-            missing,
-            f"{len(missing):,} of {part_count(size_bytes):,} parts are not stored: {named}{more}. "
-            "Send them, then complete the upload again.",
-        )
+        raise errors.PartsMissing(missing, _missing_words(missing, size_bytes))
     return whole_parts(parts, size_bytes)
+
+
+def _missing_words(missing: list[int], size_bytes: int) -> Message:
+    facts = {
+        "missing": numeral(len(missing)),
+        "all": numeral(part_count(size_bytes)),
+        "numbers": ", ".join(map(str, missing[:MAX_NAMED])),
+    }
+    if len(missing) > MAX_NAMED:
+        return Message(
+            "%(missing)s of %(all)s parts are not stored: %(numbers)s and more. "
+            "Send them, then complete the upload again.",
+            **facts,
+        )
+    return Message(
+        "%(missing)s of %(all)s parts are not stored: %(numbers)s. "
+        "Send them, then complete the upload again.",
+        **facts,
+    )
 
 
 async def _list_parts(key: str, multipart_id: str, storage: Storage) -> list[StoredPart] | None:

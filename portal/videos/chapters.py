@@ -20,6 +20,7 @@ from uuid import UUID
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import ChaptersChanged
 from portal.events.log import AuditAction, record_action
+from portal.messages import Message
 from portal.text import is_blank, with_line_feeds
 from portal.transcoding.packaging.webvtt import Cue, escaped, webvtt
 from portal.transcoding.planning.chapters import (
@@ -111,14 +112,16 @@ async def read_chapters(video_id: UUID) -> Chapters:
 def chapters_fault(chapters: Sequence[Chapter]) -> str | None:
     """Return what is wrong with chapters, and the remedy; None if nothing is."""
     if len(chapters) > MAX_CHAPTERS:
-        return f"Give at most {MAX_CHAPTERS} chapters."
+        return Message("Give at most %(limit)s chapters.", limit=MAX_CHAPTERS)
     if chapters and chapters[0].start_s != 0:
-        return "Let the first chapter begin at 0."
+        return Message("Let the first chapter begin at 0.")
     if any(chapter.start_s >= following.start_s for chapter, following in pairwise(chapters)):
-        return "Let each chapter begin after the one before."
+        return Message("Let each chapter begin after the one before.")
     titles = [chapter.title for chapter in chapters]
     if any(is_blank(title) or len(title) > MAX_TITLE_LENGTH for title in titles):
-        return f"Give each chapter a title of at most {MAX_TITLE_LENGTH} characters."
+        return Message(
+            "Give each chapter a title of at most %(limit)s characters.", limit=MAX_TITLE_LENGTH
+        )
     return None
 
 

@@ -22,6 +22,7 @@ from portal.database.models import Publication, Video, Visibility
 from portal.database.search import search_columns
 from portal.errors import KeyAlreadyUsed, MetadataChanged, VisibilityDiffers
 from portal.events.log import AuditAction, changed_fields, record_action
+from portal.messages import Message, numeral
 from portal.text import is_blank, split_tags, with_line_feeds
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos.merging import Merged, MergeRule, merge, united
@@ -105,30 +106,31 @@ def without_tags(metadata: EditableMetadata, tags: str) -> EditableMetadata:
 def text_fault(text: str) -> str | None:
     """Check that the database can store a text."""
     if "\0" in text:
-        return "Remove the NUL character."
+        return Message("Remove the NUL character.")
     if any("\ud800" <= char <= "\udfff" for char in text):
-        return "Remove the lone surrogate; send valid Unicode."
+        return Message("Remove the lone surrogate; send valid Unicode.")
     return None
 
 
 def title_fault(title: str) -> str | None:
     """Check that a title is visible."""
-    return "Give the video a title." if is_blank(title) else None
+    return Message("Give the video a title.") if is_blank(title) else None
 
 
 def passthrough_fault(text: str) -> str | None:
     """Check the length of an integrator's text."""
     if len(text.encode()) > MAX_PASSTHROUGH_BYTES:
-        return f"Shorten this to at most {MAX_PASSTHROUGH_BYTES:,} bytes of UTF-8."
+        limit = numeral(MAX_PASSTHROUGH_BYTES)
+        return Message("Shorten this to at most %(limit)s bytes of UTF-8.", limit=limit)
     return None
 
 
 def file_name_fault(name: str) -> str | None:
     """Check that a text is the name of a file with an extension."""
     if any(char in "/\\" or unicodedata.category(char) == "Cc" for char in name):
-        return "Give the file's name alone: no path separators or control characters."
+        return Message("Give the file's name alone: no path separators or control characters.")
     if not FILE_NAME.fullmatch(name):
-        return "End the file name with an extension like .mp4."
+        return Message("End the file name with an extension like .mp4.")
     return None
 
 

@@ -27,6 +27,7 @@ from portal.database.connection import Row, execute, fetch_rows, server_time, tr
 from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, PlaybackTokenRefused, TooManyPlaybackLinks
 from portal.events.log import AuditAction, record_action
+from portal.messages import Message
 from portal.videos.reading import locked_video
 
 MIN_LIFE_S = 60
@@ -217,7 +218,9 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
         now = await server_time()
         video = await locked_video(video_id)
         if video.status is not VideoStatus.READY:
-            raise NotPlayable("This video can't be played yet. Make a link once it is ready.")
+            raise NotPlayable(
+                Message("This video can't be played yet. Make a link once it is ready.")
+            )
         [counted] = await fetch_rows(COUNT_LINKS, video_id)
         if counted["links"] >= MAX_LINKS:
             raise TooManyPlaybackLinks

@@ -28,6 +28,7 @@ from portal.database.work_models import Import
 from portal.events.log import AuditAction, record_action
 from portal.films import attempts, renditions, sources
 from portal.films.jobs import enqueue_transcode
+from portal.messages import Message, numeral
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_key
@@ -52,7 +53,9 @@ RETURNING id
 """
 # Storage's own limit, with its retries, is longer than people wait for an answer.
 HEAD_TIMEOUT_S = 8
-KEY_NOT_ISSUED = "This key was not issued here. Send the key from POST /api/videos/presign."
+KEY_NOT_ISSUED = Message(
+    "This key was not issued here. Send the key from POST /api/videos/presign."
+)
 # Encodings of files without one: some servers store S3's encoding of the request.
 UNENCODED = frozenset({"", "identity", "aws-chunked"})
 # Failures that a retry may avoid: the file was not the cause, or an operator may raise a limit.
@@ -216,32 +219,46 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
 def check_stored(upload: Upload, source: ObjectInfo | None, max_source_bytes: int) -> ObjectInfo:
     """Return the file of an upload. Raises the errors of `publish` for one that is unusable."""
     if upload.is_discarded:
-        raise errors.UploadNotFound("This upload was discarded. Ask for a new upload address.")
+        raise errors.UploadNotFound(
+            Message("This upload was discarded. Ask for a new upload address.")
+        )
     if upload.multipart_id is not None:
         raise errors.UploadNotFound(
-            "The upload in parts is not complete. Send the parts that are missing, then "
-            f"POST /api/uploads/{upload.id.hex}/complete, then try again."
+            Message(
+                "The upload in parts is not complete. Send the parts that are missing, then "
+                "POST /api/uploads/%(id)s/complete, then try again.",
+                id=upload.id.hex,
+            )
         )
     if source is None:
         raise errors.UploadNotFound
     if source.size_bytes == 0:
-        raise errors.UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
+        raise errors.UploadNotFound(
+            Message("The uploaded file is empty. Upload it again, then retry.")
+        )
     if source.content_encoding not in UNENCODED:
-        fault = (
-            f"The file was uploaded with the header Content-Encoding: {source.content_encoding}. "
-            "Send the video itself, without that header, to the same address, then retry."
+        fault = Message(
+            "The file was uploaded with the header Content-Encoding: %(encoding)s. "
+            "Send the video itself, without that header, to the same address, then retry.",
+            encoding=source.content_encoding,
         )
         raise errors.InvalidRequest([errors.FieldError("/key", fault)])
     if 0 < max_source_bytes < source.size_bytes:
-        fault = (
-            f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
-            f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
+        fault = Message(
+            "The uploaded file has %(size)s bytes, and this portal takes at most "
+            "%(limit)s. It was removed; ask for a new address and send a smaller file.",
+            size=numeral(source.size_bytes),
+            limit=numeral(max_source_bytes),
         )
         raise SourceTooLarge([errors.FieldError("/key", fault)])
     if upload.size_bytes not in (None, source.size_bytes):
         raise errors.UploadNotFound(
-            f"The uploaded file has {source.size_bytes:,} bytes where {upload.size_bytes:,} were "
-            "announced. Ask for a new upload address and upload the file again."
+            Message(
+                "The uploaded file has %(size)s bytes where %(announced)s were "
+                "announced. Ask for a new upload address and upload the file again.",
+                size=numeral(source.size_bytes),
+                announced=numeral(upload.size_bytes or 0),
+            )
         )
     return source
 

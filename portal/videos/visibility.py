@@ -16,6 +16,7 @@ from portal.database.connection import transaction
 from portal.database.models import Publication, Video, Visibility
 from portal.errors import AccessChanged
 from portal.events.log import AuditAction, changed_fields, record_action
+from portal.messages import Message
 from portal.text import is_site
 from portal.videos.merging import Merged, MergeRule, Values, merge, united
 from portal.videos.reading import check_version, locked_video
@@ -64,7 +65,9 @@ def mergeable(visibility: str, embed_origins: Iterable[str], *, signed_in_only: 
 def signed_in_only_fault(visibility: Visibility, *, signed_in_only: bool) -> str | None:
     """Return what is wrong with a choice, and the remedy; None if nothing is."""
     if signed_in_only and visibility is not Visibility.PRIVATE:
-        return "Only a private video can be for everyone signed in. Choose private, or false here."
+        return Message(
+            "Only a private video can be for everyone signed in. Choose private, or false here."
+        )
     return None
 
 
@@ -73,8 +76,12 @@ def embed_origin_fault(origin: str) -> str | None:
     if is_site(origin):
         return None
     if is_site(origin.replace("//*.", "//", 1)):
-        return "This would be anyone's site. Name the domain as well, like https://*.example.org."
-    return "Give a site like https://blog.example.org, in small letters and without a path."
+        return Message(
+            "This would be anyone's site. Name the domain as well, like https://*.example.org."
+        )
+    return Message(
+        "Give a site like https://blog.example.org, in small letters and without a path."
+    )
 
 
 def recorded_access(video: Video) -> VideoAccess:

@@ -129,7 +129,7 @@ def _install_checks(app: Quart, config: Config) -> None:
             if account_id is None:
                 budget.count(client)
             else:
-                budget.count(str(account_id), of="account")
+                budget.count(str(account_id), is_account=True)
 
     @app.before_request
     async def check() -> Response | None:

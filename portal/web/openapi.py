@@ -310,7 +310,9 @@ def _read_document() -> dict[str, Any]:
 
 def _list_errors() -> dict[str, tuple[int, str]]:
     """Return the status and message of every error by its code, in the order of statuses."""
-    entries = {code: (status, HTTP_MESSAGES[status]) for status, code in BY_FRAMEWORK.items()}
+    entries: dict[str, tuple[int, str]] = {
+        code: (status, HTTP_MESSAGES[status]) for status, code in BY_FRAMEWORK.items()
+    }
     kinds = [PortalError]
     for kind in kinds:
         kinds += kind.__subclasses__()

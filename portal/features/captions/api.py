@@ -30,6 +30,7 @@ from portal.http.schemas.validation import validated, validated_query
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Body
 from portal.http.videos import read_video
+from portal.messages import Message
 from portal.transcoding.captions.decoding import CHARSETS, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,
@@ -74,13 +75,15 @@ FILE = Body(content_types=CONTENT_TYPES, max_file_bytes=MAX_FILE_BYTES)
 
 
 def _label_fault(label: str) -> str | None:
-    return None if attribute_text(label) == label else "Use one line of text without quotes."
+    if attribute_text(label) == label:
+        return None
+    return Message("Use one line of text without quotes.")
 
 
 def _charset_fault(name: str) -> str | None:
     if known_charset(name):
         return None
-    return f"Choose one of {', '.join(CHARSETS)}."
+    return Message("Choose one of %(names)s.", names=", ".join(CHARSETS))
 
 
 Label = Annotated[
@@ -339,10 +342,14 @@ async def read_caption_file(body: bytes, options: ReadOptions) -> CaptionContent
     try:
         return await captions.read_file(body, options)
     except EncodingUncertain as exc:
-        remedy = f"{exc} Name it in the address: ?charset={exc.candidates[0]}"
+        remedy = Message(
+            "%(fault)s Name it in the address: ?charset=%(encoding)s",
+            fault=exc.message,
+            encoding=exc.candidates[0],
+        )
         raise InvalidRequest([FieldError("/charset", remedy)]) from exc
     except CaptionsUnreadable as exc:
-        raise InvalidRequest([FieldError("", str(exc))]) from exc
+        raise InvalidRequest([FieldError("", exc.message)]) from exc
 
 
 async def _change_captions(video: Video, language: str, change: CaptionChange) -> Caption:

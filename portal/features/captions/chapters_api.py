@@ -21,6 +21,7 @@ from portal.http.schemas.base import ClosedShape, PatchHeaders, Problem, Text
 from portal.http.schemas.validation import validated
 from portal.http.server.limits import Body
 from portal.http.videos import read_video
+from portal.messages import Message
 from portal.transcoding.captions.faults import MAX_FILE_BYTES
 from portal.transcoding.captions.reading import ReadOptions
 from portal.transcoding.planning.chapters import Chapter
@@ -51,7 +52,9 @@ class ChapterRecord(ClosedShape):
 class ChapterList(ClosedShape):
     """Chapters of a video, from its beginning."""
 
-    elsewhere: ClassVar = {"source": "Leave it out: chapters that you send become `saved` ones."}
+    elsewhere: ClassVar = {
+        "source": Message("Leave it out: chapters that you send become `saved` ones.")
+    }
 
     chapters: list[ChapterRecord] = Field(
         max_length=chapters.MAX_CHAPTERS,

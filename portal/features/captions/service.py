@@ -40,6 +40,7 @@ from portal.films.captions import (
 )
 from portal.films.outputs import put_master
 from portal.films.removal import remove_again, remove_below
+from portal.messages import Message
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, counted_try
 from portal.storage.bucket import Storage, entries_of
@@ -57,7 +58,7 @@ MAX_TRACKS = 100
 MAX_LANGUAGE_LENGTH = 60
 MAX_LABEL_LENGTH = 100
 NOT_STORED = "captions_not_stored"
-UNKNOWN_LANGUAGE = "Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant."
+UNKNOWN_LANGUAGE = Message("Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant.")
 SIZES = """
 SELECT language, label, octet_length(text) AS size_bytes FROM captions
 WHERE video_id = %s AND text IS NOT NULL ORDER BY is_default DESC, label
@@ -264,7 +265,7 @@ async def _save(track: Caption, change: CaptionChange, video: Video) -> None:
     columns |= {"tries": 0, "error_code": None}
     other_tracks = Caption.filter(video_id=video.id).exclude(language=track.language)
     if (is_new or label != track.label) and await other_tracks.filter(label=label).exists():
-        fault = "Captions in another language have this label. Choose another one."
+        fault = Message("Captions in another language have this label. Choose another one.")
         raise InvalidRequest([FieldError("/label", fault)])
     if change.is_default is not None:
         columns["is_default"] = change.is_default

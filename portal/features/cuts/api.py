@@ -177,7 +177,7 @@ def _naming_interval() -> Iterator[None]:
         yield
     except InvalidIntervals as exc:
         pointer = "/keep" if exc.number is None else f"/keep/{exc.number}"
-        raise InvalidRequest([FieldError(pointer, str(exc))]) from exc
+        raise InvalidRequest([FieldError(pointer, exc.message)]) from exc
 
 
 async def _present_cuts(video: Video) -> tuple[CutsRecord, str]:

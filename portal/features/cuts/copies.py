@@ -16,13 +16,16 @@ from portal.events.log import AuditAction, record_action
 from portal.features.captions.versions import copy_texts
 from portal.features.cuts import service as cuts
 from portal.films.attempts import fail_version
+from portal.messages import Message
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota
 from portal.videos.reading import check_version, locked_ready_video
 
 FILM_DELETED = "film_deleted"
-FILM_DELETED_WORDS = "The film from which this video is made was deleted. Upload its file again."
+FILM_DELETED_WORDS = Message(
+    "The film from which this video is made was deleted. Upload its file again."
+)
 
 # Details and audience that the new video has from the existing one.
 KEPT_DETAILS = (
@@ -63,7 +66,7 @@ async def create(
             raise FilmIncomplete
         keep = check_intervals(intervals, film_s=present.film_s or 0.0)
         if keep is None:
-            raise InvalidIntervals("Leave a part of the film out.")
+            raise InvalidIntervals(Message("Leave a part of the film out."))
         await quotas.require_video(owner_id, quota)
         film = await Version.get(id=present.film_id)
         async with quotas.taking_room(owner_id, quota):

@@ -23,6 +23,7 @@ from portal.http.playlists import PRIVATE_URL_TTL_S
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Rate
 from portal.http.videos import read_video
+from portal.messages import Message
 from portal.storage.presigning import attachment
 
 blueprint = Blueprint("downloads", __name__)
@@ -82,13 +83,15 @@ async def save(video_id: UUID, file: str) -> WerkzeugResponse | Response:
         answer.headers["Content-Disposition"] = attachment(saved.file_name)
         return answer
     if saved.key is None or saved.state is not FileState.READY:
-        raise DownloadNotFound("This file is not ready. Request it from the list of files.")
+        raise DownloadNotFound(
+            Message("This file is not ready. Request it from the list of files.")
+        )
     web = web_context()
     if saved.kind is DownloadKind.ORIGINAL:
         try:
             await check_source(await video.current_version(), web.storage)
         except SourceChanged as exc:
-            message = "The uploaded file was changed or removed after the upload."
+            message = Message("The uploaded file was changed or removed after the upload.")
             raise DownloadNotFound(message) from exc
     else:
         await downloads.keep_file(video.id, file)

@@ -30,6 +30,7 @@ from portal.events.records import Shape, Size
 from portal.features.captions.service import list_sizes, read_captions_of
 from portal.films.outputs import open_rendition
 from portal.films.removal import logging_refusals
+from portal.messages import Message
 from portal.queue.jobs import DOWNLOAD_QUEUE, REQUESTER, Job, Required
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, one_try
@@ -221,8 +222,11 @@ async def _require_place(row: Download) -> None:
         raise DownloadsBusy
     if row.requester and await waiting.filter(requester=row.requester).count() > MAX_WAITING_OF_ONE:
         raise DownloadsBusy(
-            f"{MAX_WAITING_OF_ONE} files that you have requested are still being prepared. Request "
-            "this one again when one of them is ready."
+            Message(
+                "%(count)s files that you have requested are still being prepared. Request "
+                "this one again when one of them is ready.",
+                count=MAX_WAITING_OF_ONE,
+            )
         )
 
 

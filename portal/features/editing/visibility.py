@@ -3,7 +3,7 @@
 Changes that others have saved since are merged, as in the form for the details.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from portal.http.composition import web_context
 from portal.http.schemas.access import AccessRecord
 from portal.http.schemas.validation import recorded_shape, validated
 from portal.http.videos import read_video
+from portal.messages import Message
 from portal.text import shown
 from portal.videos.visibility import (
     VideoAccess,
@@ -87,7 +88,6 @@ async def recorded_form(
     person = await principal()
     access = recorded_access(video)
     body = recorded_shape(AccessRecord, access).model_dump()
-    names = {ANY_SITE: "any site", NO_SITE: "no other site"}
     return AccessForm(
         video=video,
         base=body,
@@ -96,9 +96,7 @@ async def recorded_form(
         is_saved=is_saved,
         state=_audience_words(access, person, video.owner_id),
         choices=visibility_choices(person, video.owner_id),
-        portal_sites=", ".join(
-            names.get(site, shown(site)) for site in web_context().config.embed_origins
-        ),
+        portal_sites=_portal_sites(web_context().config.embed_origins),
         is_open_portal=person == EVERYONES,
     )
 
@@ -131,10 +129,11 @@ async def save(video_id: str) -> EditForm:
 
 def visibility_choices(person: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
     """Return the visibilities: value, name, and audience."""
+    # Translators: "Public", "Unlisted" and "Private" are visibilities of a video.
     return [
-        ("public", "Public", "Everyone. Listed in the library."),
-        ("unlisted", "Unlisted", "Anyone with the link."),
-        ("private", "Private", f"{_private_words(person, owner_id)}."),
+        ("public", Message("Public"), Message("Everyone. Listed in the library.")),
+        ("unlisted", Message("Unlisted"), Message("Anyone with the link.")),
+        ("private", Message("Private"), _private_words(person, owner_id)),
     ]
 
 
@@ -160,28 +159,61 @@ def _read_access(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     }
 
 
-def _private_words(person: Principal, owner_id: UUID | None) -> str:
+def _portal_sites(origins: Sequence[str]) -> str:
+    """Return the portal's own setting of the sites that may embed videos, in words."""
+    if ANY_SITE in origins:
+        # Translators: the sites that may embed videos.
+        return Message("any site")
+    if NO_SITE in origins:
+        # Translators: the sites that may embed videos.
+        return Message("no other site")
+    return ", ".join(map(shown, origins))
+
+
+def _is_owner(person: Principal, owner_id: UUID | None) -> bool:
+    return person.account_id is not None and person.account_id == owner_id
+
+
+def _private_words(person: Principal, owner_id: UUID | None) -> Message:
     if person == EVERYONES:
-        return "Only you and admins (needs accounts)"
-    is_own = person.account_id is not None and person.account_id == owner_id
-    return f"{'You' if is_own else 'The person who published it'}, admins and owners"
+        return Message("Only you and admins (needs accounts).")
+    if _is_owner(person, owner_id):
+        return Message("You, admins and owners.")
+    return Message("The person who published it, admins and owners.")
 
 
-def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | None) -> str:
+def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Message:
+    """Return the people who can watch a video, in words that follow "Visible to:"."""
     if access.visibility is Visibility.PUBLIC:
-        return "everyone"
+        # Translators: the audience of a video, after "Visible to:" or "Public:".
+        return Message("everyone")
     if access.visibility is Visibility.UNLISTED:
-        return "anyone with the link"
+        # Translators: the audience of a video, after "Visible to:" or "Unlisted:".
+        return Message("anyone with the link")
     if person == EVERYONES:
-        return "everyone, because this portal has no accounts yet"
+        # Translators: the audience of a video, after "Visible to:" or "Private:".
+        return Message("everyone, because this portal has no accounts yet")
     if access.signed_in_only:
-        return "everyone with an account"
-    words = _private_words(person, owner_id)
-    return words[0].lower() + words[1:]
+        # Translators: the audience of a video, after "Visible to:" or "Private:".
+        return Message("everyone with an account")
+    if _is_owner(person, owner_id):
+        # Translators: the audience of a video, after "Visible to:" or "Private:".
+        return Message("you, admins and owners")
+    # Translators: the audience of a video, after "Visible to:" or "Private:".
+    return Message("the person who published it, admins and owners")
 
 
 def _access_texts(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Body:
     """Return each field as a text for people."""
-    words = f"{access.visibility.capitalize()}: {_audience_words(access, person, owner_id)}"
+    audience = _audience_words(access, person, owner_id)
+    # Translators: the visibility of a video, and its audience.
+    words = {
+        Visibility.PUBLIC: Message("Public: %(audience)s", audience=audience),
+        Visibility.UNLISTED: Message("Unlisted: %(audience)s", audience=audience),
+        Visibility.PRIVATE: Message("Private: %(audience)s", audience=audience),
+    }
     sites = "\n".join(map(shown, access.embed_origins))
-    return {"visibility": words, "embedOrigins": sites or "The portal's setting"}
+    return {
+        "visibility": words[access.visibility],
+        "embedOrigins": sites or Message("The portal's setting"),
+    }

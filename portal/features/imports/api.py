@@ -21,6 +21,7 @@ from portal.http.schemas.base import ClosedShape, QuotaProblem, Text, Timestamp
 from portal.http.schemas.metadata import Description, MetadataRecord, Tags
 from portal.http.schemas.validation import validated, validated_query
 from portal.http.schemas.webhooks import Address
+from portal.messages import Message
 from portal.text import rfc3339
 
 blueprint = Blueprint("api_imports", __name__, url_prefix="/api/imports")
@@ -144,5 +145,5 @@ def _parse_cursor(cursor: str) -> tuple[datetime, UUID]:
         # PostgreSQL only takes offsets of up to 16 hours.
         return created_at.replace(tzinfo=created_at.tzinfo or UTC).astimezone(UTC), UUID(import_id)
     except (ValueError, OverflowError):
-        fault = "This cursor belongs to another list. Repeat the request without `cursor`."
+        fault = Message("This cursor belongs to another list. Repeat the request without `cursor`.")
         raise InvalidRequest([FieldError("/cursor", fault)]) from None

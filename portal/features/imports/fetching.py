@@ -22,6 +22,7 @@ from portal.database.connection import server_time
 from portal.database.models import Upload
 from portal.database.work_models import Import
 from portal.events.outgoing import RequestFailed, address_fault, failure_words, open_session
+from portal.messages import Message, numeral
 from portal.queue.jobs import RunAgain
 from portal.queue.priorities import slow_import_priority
 from portal.retry import Backoff
@@ -135,21 +136,25 @@ class Fetch:
                 await self._wait(uploads.complete(self._row.upload_id, storage=self._storage))
                 return
             except (*BROKEN_OFF, *LOST) as exc:
-                words = "Storage lost the parts that had arrived."
+                words: str = Message("Storage lost the parts that had arrived.")
                 if isinstance(exc, LOST):
                     await record(self._row, received_bytes=0)
                 else:
                     words = failure_words(exc)
                 failures = 1 if self._row.received_bytes > before else failures + 1
                 if failures == TRIES:
-                    raise ImportUnreachable(f"The file could not be fetched. {words}") from exc
+                    raise ImportUnreachable(
+                        Message("The file could not be fetched. %(reason)s", reason=words)
+                    ) from exc
             await self._wait(asyncio.sleep(BACKOFF.pause_s(failures)))
 
     async def _connect_and_receive(self) -> None:
         now = await server_time()
         spent_s = (now - (self._row.started_at or now)).total_seconds()
         if spent_s >= TIMEOUT_S:
-            raise ImportUnreachable(f"The file did not arrive within {TIMEOUT_S // 3600} hours.")
+            raise ImportUnreachable(
+                Message("The file did not arrive within %(hours)s hours.", hours=TIMEOUT_S // 3600)
+            )
         async with (
             open_session(
                 networks=self._config.outgoing_networks,
@@ -171,19 +176,27 @@ class Fetch:
         url = self._row.url
         for _ in range(MAX_REDIRECTS + 1):
             if fault := address_fault(url, self._config):
-                raise ImportUnreachable(f"The address leads to {url[:100]}. {fault}")
+                raise ImportUnreachable(
+                    Message(
+                        "The address leads to %(address)s. %(fault)s",
+                        address=url[:100],
+                        fault=fault,
+                    )
+                )
             response = await session.get(url, headers=headers, allow_redirects=False)
             status = response.status
             if status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
                 return response
             response.release()
             if status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS:
-                raise RequestFailed(f"The server answered with the status {status}.")
+                raise RequestFailed(_status_words(status))
             location = response.headers.get("Location")
             if not 300 <= status < 400 or location is None:
-                raise ImportUnreachable(f"The server answered with the status {status}.")
+                raise ImportUnreachable(_status_words(status))
             url = urljoin(url, location)
-        raise ImportUnreachable(f"There are more than {MAX_REDIRECTS} redirects.")
+        raise ImportUnreachable(
+            Message("There are more than %(limit)s redirects.", limit=MAX_REDIRECTS)
+        )
 
     async def _receive(self, response: aiohttp.ClientResponse) -> None:
         """Store the body of an answer, part by part."""
@@ -193,7 +206,9 @@ class Fetch:
         content_range = f"bytes {self._row.received_bytes}-{whole_bytes - 1}/{whole_bytes}"
         is_answered = response.headers.get("Content-Range") == content_range
         if response.status != HTTPStatus.OK and not is_answered:
-            raise ImportUnreachable("The server sent another part of the file than was requested.")
+            raise ImportUnreachable(
+                Message("The server sent another part of the file than was requested.")
+            )
         upload = await Upload.get_or_none(id=self._row.upload_id)
         if upload is None or upload.multipart_id is None:
             raise MultipartMissing(self._row.upload.key)
@@ -234,7 +249,9 @@ class Fetch:
         """Start the upload again, for the whole file."""
         size_bytes = response.content_length
         if size_bytes is None and response.headers.get("Transfer-Encoding") != "chunked":
-            raise ImportUnreachable("The server doesn't tell the file's size (Content-Length).")
+            raise ImportUnreachable(
+                Message("The server doesn't tell the file's size (Content-Length).")
+            )
         require_size(size_bytes or 1, MAX_FILE_BYTES, self._config)
         validator = response.headers.get("ETag", "")
         # Parts can't be put together by a weak one (RFC 9110, section 13.1.5).
@@ -292,19 +309,32 @@ class Fetch:
         await record(self._row)
         if self._patience_s <= 0:
             raise ImportTooSlow(
-                f"The server sent less than {LEAST_BYTES_PER_S // 1000} kB a second. "
-                "Import the file from a faster server, or upload it."
+                Message(
+                    "The server sent less than %(rate)s kB a second. "
+                    "Import the file from a faster server, or upload it.",
+                    rate=LEAST_BYTES_PER_S // 1000,
+                )
             )
         is_slow = self._patience_s < PATIENCE_S - GIVE_WAY_AFTER_S
         if is_slow and await self._is_overtaken():
             raise GivesWay
 
 
+def _status_words(status: int) -> Message:
+    return Message("The server answered with the status %(status)s.", status=status)
+
+
 def require_size(size_bytes: int, max_bytes: int, config: Config) -> None:
     """Raise `ImportTooLarge` for a file of more than `max_bytes`, or than the portal takes."""
     limit = min(config.max_source_bytes or max_bytes, max_bytes)
     if size_bytes > limit:
-        raise ImportTooLarge(f"The file has {size_bytes:,} bytes; this portal takes {limit:,}.")
+        raise ImportTooLarge(
+            Message(
+                "The file has %(size)s bytes; this portal takes %(limit)s.",
+                size=numeral(size_bytes),
+                limit=numeral(limit),
+            )
+        )
 
 
 def extension_of(name: str) -> str:

@@ -32,6 +32,7 @@ from portal.features.imports.fetching import (
     file_name_of,
     record,
 )
+from portal.messages import Message
 from portal.queue.jobs import IMPORT_QUEUE, REQUESTER, Job
 from portal.queue.priorities import slow_import_priority
 from portal.queue.rows import emptiest_import_lane, import_waits
@@ -81,7 +82,7 @@ async def create(
     }
     async with transaction():
         if not await publishing.issue_uploads([upload]):
-            raise errors.NotSignedIn("Your account was removed.")
+            raise errors.NotSignedIn(Message("Your account was removed."))
         row = await Import.create(id=uuid4(), upload_id=upload.id, url=url, asked=columns)
         await enqueue(row.id, owner_id)
     return row.id
@@ -107,12 +108,14 @@ async def find_pending(video_id: UUID, reader: Principal) -> Pending | None:
     if row is None or not reader.may_see(Audience(owner_id=row.upload.owner_id)):
         return None
     percent = 100 * row.received_bytes / row.whole_bytes if row.whole_bytes else 0
-    absence = errors.VideoNotFound("This video is still being imported. Try again later.")
+    absence = errors.VideoNotFound(Message("This video is still being imported. Try again later."))
     stage = TranscodeStage.IMPORTING
     if row.error_code is not None:
         stage = TranscodeStage.FAILED
         failure = {"code": row.error_code, "message": row.error_message}
-        absence = errors.ImportFailed(f"The import failed. {row.error_message}", failure=failure)
+        absence = errors.ImportFailed(
+            Message("The import failed. %(reason)s", reason=row.error_message), failure=failure
+        )
     progress = Progress(
         work=progress_without_workers(stage, percent=percent),
         failure=TranscodeFailure.of(row.error_code, row.error_message),

@@ -18,19 +18,21 @@ from portal.http.addresses import public_url
 from portal.http.auth import Policy, policy, require_person
 from portal.http.composition import web_context
 from portal.http.cookies import SESSION
+from portal.http.languages import gettext, pgettext
 from portal.http.server.context import state_of
+from portal.messages import Message
 from portal.text import shown, whole_number
 
 blueprint = Blueprint("account", __name__)
 
 # Notices of completed actions, by the `done` parameter of the address.
 DONE = {
-    "name": "Name saved.",
-    "password": "Password changed. You were signed out everywhere else.",
-    "session": "That device was signed out.",
-    "others": "You were signed out everywhere else.",
-    "token": "Token revoked.",
-    "history": "Watch history cleared.",
+    "name": Message("Name saved."),
+    "password": Message("Password changed. You were signed out everywhere else."),
+    "session": Message("That device was signed out."),
+    "others": Message("You were signed out everywhere else."),
+    "token": Message("Token revoked."),
+    "history": Message("Watch history cleared."),
 }
 
 # Names by a mark in the User-Agent; the first mark that is present counts.
@@ -51,11 +53,12 @@ SYSTEMS = {
     "Linux": "Linux",
 }
 
+# Translators: what an API token may do.
 SCOPE_WORDS = {
-    Scope.READ: "Read videos",
-    Scope.WRITE: "Publish and edit videos",
-    Scope.DELETE: "Delete videos",
-    Scope.ADMIN: "Manage webhooks, read the audit log",
+    Scope.READ: Message("Read videos"),
+    Scope.WRITE: Message("Publish and edit videos"),
+    Scope.DELETE: Message("Delete videos"),
+    Scope.ADMIN: Message("Manage webhooks, read the audit log"),
 }
 
 
@@ -93,9 +96,8 @@ async def change_password() -> ResponseReturnValue:
             person.email, fields.get("current", ""), passwords=hasher, address=client
         )
     except SignInRefused:
-        return await _render_account(
-            person, faults={"current": "This is not your current password."}
-        ), 422
+        faults = {"current": Message("This is not your current password.")}
+        return await _render_account(person, faults=faults), 422
     except TooManyTries as exc:
         return await _render_account(person, faults={"current": exc.detail}), exc.status
     try:
@@ -170,7 +172,11 @@ def device_words(user_agent: str) -> str:
     """Return the names of a browser and a system from a User-Agent, or the header itself."""
     browser = next((name for mark, name in BROWSERS.items() if mark in user_agent), "")
     system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
-    return " on ".join(filter(None, (browser, system))) or shown(user_agent) or "Unknown"
+    if browser and system:
+        # Translators: a browser and an operating system, such as Firefox on Linux.
+        return gettext("%(browser)s on %(system)s", browser=browser, system=system)
+    # Translators: a device that did not tell its name.
+    return browser or system or shown(user_agent) or pgettext("device", "Unknown")
 
 
 async def _own_account(person: Principal) -> Account:

@@ -27,6 +27,7 @@ from portal.http.cookies import SESSION, SIGN_ON
 from portal.http.errors import PROBLEM_TYPE, problem_document
 from portal.http.server.context import state_of
 from portal.http.server.limits import Rate
+from portal.messages import Message
 from portal.text import host_name, shown
 
 if TYPE_CHECKING:
@@ -37,14 +38,14 @@ logger = logging.getLogger(__name__)
 
 FORWARDING = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 ROLE_WORDS = {
-    Role.OWNER: "Owner: everything, owners' accounts included",
-    Role.ADMIN: "Admin: people, and all videos",
-    Role.EDITOR: "Editor: publishes, edits and deletes own videos",
-    Role.VIEWER: "Viewer: signs in to watch",
+    Role.OWNER: Message("Owner: everything, owners' accounts included"),
+    Role.ADMIN: Message("Admin: people, and all videos"),
+    Role.EDITOR: Message("Editor: publishes, edits and deletes own videos"),
+    Role.VIEWER: Message("Viewer: signs in to watch"),
 }
 # Error codes of RFC 6749, section 4.1.2.1. Anything else is not logged.
 ERROR_CODE = re.compile(r"[a-z_]{1,40}")
-REFUSED_THERE = (
+REFUSED_THERE = Message(
     "Your single sign-on provider did not sign you in. Try again, or sign in with your password."
 )
 
@@ -222,7 +223,7 @@ async def make_first() -> ResponseReturnValue:
 async def _require_no_accounts() -> None:
     if await web_context().accounts_exist():
         raise errors.NotFound(
-            "This portal has accounts already. Sign in, or ask for an invitation."
+            Message("This portal has accounts already. Sign in, or ask for an invitation.")
         )
 
 
@@ -309,7 +310,7 @@ def _require_provider() -> Provider:
     provider = web_context().provider
     if provider is None:
         raise errors.NotFound(
-            "This portal does not use single sign-on. Sign in with your password."
+            Message("This portal does not use single sign-on. Sign in with your password.")
         )
     return provider
 

@@ -46,6 +46,7 @@ from portal.http.schemas.validation import validated, validated_query
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Rate
 from portal.http.videos import find_videos, read_record
+from portal.messages import Message
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
@@ -98,8 +99,8 @@ class CreateVideoRequest(VideoMetadata):
     """Request to create a video from a completed upload. Text is kept as submitted."""
 
     elsewhere: ClassVar = {
-        "visibility": "Put it into the query: POST /api/videos?visibility=private.",
-        "passthrough": "Set it with PATCH /api/videos/{id} after you create the video.",
+        "visibility": Message("Put it into the query: POST /api/videos?visibility=private."),
+        "passthrough": Message("Set it with PATCH /api/videos/{id} after you create the video."),
     }
 
     file_name: FileName
@@ -215,7 +216,7 @@ async def presign() -> Response:
         upload.key, content_type=upload.content_type, ttl_s=web.config.upload_url_ttl_s
     )
     if not await web.new_uploads.load(upload):
-        raise NotSignedIn("Your account was removed.")
+        raise NotSignedIn(Message("Your account was removed."))
     return json_bodies.json_response(PresignResponse(upload_url=upload_url, key=upload.key))
 
 
@@ -293,7 +294,7 @@ async def list_videos() -> Response:
     query = await _library_query(parameters, await principal())
     after = Cursor.parse(parameters.cursor, query) if parameters.cursor else None
     if parameters.cursor and after is None:
-        fault = "The cursor belongs to another query. Repeat the request without `cursor`."
+        fault = Message("The cursor belongs to another query. Repeat the request without `cursor`.")
         raise InvalidRequest([FieldError("/cursor", fault)])
     page = await find_videos(query, limit=parameters.limit, after=after)
     cursor = str(page.next) if page.next else None
@@ -350,7 +351,7 @@ async def _sees_views() -> bool:
 
 async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQuery:
     if parameters.sort in BY_VIEWS and not await _sees_views():
-        raise NotAllowed("This portal does not show views. Choose another order.")
+        raise NotAllowed(Message("This portal does not show views. Choose another order."))
     included = DETAILS if "details" in parameters.include else ()
     if "views" in parameters.include:
         included = (*included, "views")
@@ -374,5 +375,5 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
     # The answer must not tell whether the account exists.
     is_own = owner_id is not None and owner_id == viewer.account_id
     if not is_own and not viewer.sees_all:
-        raise NotAllowed("Only admins and owners may list the videos of other accounts.")
+        raise NotAllowed(Message("Only admins and owners may list the videos of other accounts."))
     return replace(query, owner_id=owner_id or NOBODY)

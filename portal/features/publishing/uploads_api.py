@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
-from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
@@ -11,9 +10,10 @@ from portal.events.records import Shape, Size, Uri
 from portal.http import json_bodies
 from portal.http.auth import Policy, policy, require_own_upload
 from portal.http.composition import web_context
-from portal.http.schemas.base import ClosedShape, Problem, QuotaProblem
+from portal.http.schemas.base import ClosedShape, Problem, QuotaProblem, fault_error
 from portal.http.schemas.metadata import UploadKey
 from portal.http.schemas.validation import validated
+from portal.messages import Message, numeral
 from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads import service as uploads
 
@@ -25,14 +25,13 @@ def _check_size(value: int, info: ValidationInfo) -> int:
     # The validation context holds the limit.
     largest = info.context if isinstance(info.context, int) else MAX_FILE_BYTES
     if value < 1:
-        raise PydanticCustomError(
-            "size", "Give the size of the file. An empty file is not a video."
-        )
+        raise fault_error(Message("Give the size of the file. An empty file is not a video."))
     if value > largest:
-        raise PydanticCustomError(
-            "size",
-            "The file is too large. The limit is {largest} bytes.",
-            {"largest": f"{largest:,}"},
+        raise fault_error(
+            Message(
+                "The file is too large. The limit is %(limit)s bytes.",
+                limit=numeral(largest),
+            )
         )
     return value
 

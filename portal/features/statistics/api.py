@@ -46,6 +46,7 @@ from portal.http.schemas.validation import validated_query
 from portal.http.server.context import networks_of, state_of
 from portal.http.server.limits import Body, Rate
 from portal.http.videos import read_video
+from portal.messages import Message, numeral
 from portal.telemetry.metrics import count_reports
 from portal.videos.library import listed_for
 from portal.videos.reading import audience_in, fetch_states, parse_video_id
@@ -244,9 +245,14 @@ def _days_of(query: DaysQuery) -> Days:
     today = datetime.now(UTC).date()
     end = min(query.to or today, today)
     if query.from_ and query.from_ > end:
-        raise _refused("/from", f"This is after the last day, {end}. Give an earlier day.")
+        raise _refused(
+            "/from", Message("This is after the last day, %(day)s. Give an earlier day.", day=end)
+        )
     if query.from_ and end - query.from_ >= timedelta(days=MAX_DAYS):
-        raise _refused("/from", f"Ask for at most {MAX_DAYS:,} days at a time.")
+        raise _refused(
+            "/from",
+            Message("Ask for at most %(limit)s days at a time.", limit=numeral(MAX_DAYS)),
+        )
     return Days(query.from_, end)
 
 
@@ -268,11 +274,11 @@ async def get_library_statistics() -> Response:
     query = validated_query(LibraryStatisticsQuery, request.args)
     after = reading.RankingCursor.parse(query.after, query.sort)
     if query.after and after is None:
-        fault = "The cursor belongs to another query. Repeat the request without `after`."
+        fault = Message("The cursor belongs to another query. Repeat the request without `after`.")
         raise _refused("/after", fault)
     has_days = query.from_ is not None or query.to is not None
     if has_days and "period" in query.model_fields_set:
-        raise _refused("/period", "Leave this out, or `from` and `to`.")
+        raise _refused("/period", Message("Leave this out, or `from` and `to`."))
     days = _days_of(query) if has_days else days_of_period(query.period)
     statistics = await reading.read_statistics(None, days)
     ranked = await reading.rank_videos(

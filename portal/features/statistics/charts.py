@@ -12,6 +12,8 @@ from itertools import count, groupby
 
 from portal.features.statistics.figures import Sums
 from portal.features.statistics.reading import DayFigures
+from portal.messages import Message, numeral
+from portal.text import date_in_words, day_in_words, month_in_words
 
 # Longest periods with a bar for each day, and for each week.
 MAX_DAILY_BARS = 92
@@ -48,10 +50,13 @@ class Span(Sums):
     end: date
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """Return the days in words."""
-        end = f"{self.end.day} {self.end:%b %Y}"
-        return end if self.start == self.end else f"{self.start.day} {self.start:%b} to {end}"
+        end = date_in_words(self.end)
+        if self.start == self.end:
+            return end
+        # Translators: consecutive days, such as 29 Jan to 4 Feb 2026.
+        return Message("%(first)s to %(last)s", first=day_in_words(self.start), last=end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +123,18 @@ def _draw_chart(measure: Measure, rows: Sequence[Span]) -> Chart:
     values = [[value or 0 for value in measure.values(row)] for row in rows]
     steps = axis_steps(math.ceil(max(first for first, *_ in values)))
     bars = [
-        (f"{row.words}: {measure.words(row)}", [100 * value / steps[-1] for value in values_of])
+        (_bar_words(row, measure), [100 * value / steps[-1] for value in values_of])
         for row, values_of in zip(rows, values, strict=True)
     ]
-    labels = [Mark(100 - 100 * step / steps[-1], f"{step:,}{measure.unit}") for step in steps]
+    labels = [
+        Mark(100 - 100 * step / steps[-1], f"{numeral(step)}{measure.unit}") for step in steps
+    ]
     return Chart(measure, bars, labels)
+
+
+def _bar_words(row: Span, measure: Measure) -> Message:
+    # Translators: the text of a bar of a chart, such as 3 Jan 2026: 12 views.
+    return Message("%(days)s: %(figures)s", days=row.words, figures=measure.words(row))
 
 
 def _date_marks(rows: Sequence[Span], *, has_days: bool) -> list[Mark]:
@@ -131,7 +143,7 @@ def _date_marks(rows: Sequence[Span], *, has_days: bool) -> list[Mark]:
     return [
         Mark(
             100 * (number + 0.5) / len(rows),
-            f"{row.start.day} {row.start:%b}" if has_days else f"{row.start:%b %Y}",
+            day_in_words(row.start) if has_days else month_in_words(row.start),
         )
         for number, row in enumerate(rows)
         if number % distance == 0

@@ -26,16 +26,18 @@ from portal.features.statistics.reading import (
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.server.limits import Rate
+from portal.messages import Message, numeral
 from portal.text import shown
 from portal.videos.library import listed_for
 
 blueprint = Blueprint("library_statistics", __name__)
 
 PAGE_SIZE = 25
+# Translators: columns of a table of videos.
 SORTED_COLUMNS = {
-    Ranking.VIEWS: "Views",
-    Ranking.WATCH_TIME: "Watch time",
-    Ranking.AVERAGE_SHARE: "Average share",
+    Ranking.VIEWS: Message("Views"),
+    Ranking.WATCH_TIME: Message("Watch time"),
+    Ranking.AVERAGE_SHARE: Message("Average share"),
 }
 # Columns of the file of videos.
 VIDEO_COLUMNS = ("id", "title", "views", "viewers", "watch_seconds", "average_share")
@@ -45,33 +47,42 @@ CSV_CHUNK = 2_000
 CSV_TIMEOUT_S = 600
 
 
-def _startup_words(row: Span) -> str:
+def _startup_words(row: Span) -> Message:
     median, p95 = row.startup_s
     if median is None or p95 is None:
-        return "unknown"
-    return f"half within {median:.1f} s, 95% within {p95:.1f} s"
+        # Translators: a start-up time, after the days.
+        return Message("unknown")
+    # Translators: the start-up times of half and of 95% of the viewers, after the days.
+    return Message(
+        "half within %(median)s s, 95%% within %(p95)s s",
+        median=numeral(median, 1),
+        p95=numeral(p95, 1),
+    )
 
 
 MEASURES = (
     VIEWS,
     Measure(
-        "Start-up time",
+        Message("Start-up time"),
         lambda row: (row.startup_s.p95, row.startup_s.median),
         _startup_words,
-        "Half of the viewers wait no longer than the solid part, 95% no longer than the whole bar.",
+        Message(
+            "Half of the viewers wait no longer than the solid part, 95% no longer than the "
+            "whole bar."
+        ),
         unit=" s",
     ),
     Measure(
-        "Stalls per hour",
+        Message("Stalls per hour"),
         lambda row: (row.stalls_per_hour,),
-        lambda row: f"{row.stalls_per_hour:.1f} per hour",
-        "Pauses to load, per hour watched.",
+        lambda row: Message("%(number)s per hour", number=numeral(row.stalls_per_hour, 1)),
+        Message("Pauses to load, per hour watched."),
     ),
     Measure(
-        "Failures",
+        Message("Failures"),
         lambda row: (row.failures,),
-        lambda row: f"{row.failures:,}",
-        "Playback that ended with an error.",
+        lambda row: numeral(row.failures),
+        Message("Playback that ended with an error."),
     ),
 )
 

@@ -23,6 +23,7 @@ from portal.features.statistics.figures import (
 )
 from portal.features.statistics.films import fetch_films
 from portal.features.statistics.periods import Days
+from portal.messages import Message
 
 # Two conditions, because PostgreSQL uses no index for `IS NOT DISTINCT FROM`.
 OF_VIDEO = "video_id = {video_id}"
@@ -282,7 +283,9 @@ async def _run_ranking_of_days(query: sql.Composable) -> list[Row]:
     try:
         return await _run_briefly(query)
     except QueryCanceled as exc:
-        fault = "Too many videos were watched on these days. Ask for fewer days, or for a `period`."
+        fault = Message(
+            "Too many videos were watched on these days. Ask for fewer days, or for a `period`."
+        )
         raise InvalidRequest([FieldError("/from", fault)]) from exc
 
 

@@ -27,6 +27,7 @@ from portal.events.outgoing import (
     read_start,
 )
 from portal.features.webhooks.endpoints import disable, signing_secrets
+from portal.messages import Message
 from portal.queue.deliveries import DELIVERY, enqueue_delivery
 from portal.queue.tools import Tools
 from portal.text import rfc3339, whole_number
@@ -64,7 +65,7 @@ async def _send_delivery(delivery: WebhookDelivery, config: Config) -> None:
     webhook = delivery.webhook
     row = WebhookDelivery.filter(id=delivery.id)
     if not webhook.enabled:
-        await row.update(next_at=None, error="The webhook was disabled.")
+        await row.update(next_at=None, error=Message("The webhook was disabled."))
         return
     reader: Principal | None = EVERYONES
     if webhook.account_id is not None:
@@ -162,7 +163,7 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
             columns["answer"] = text[:MAX_ANSWER_LENGTH]
             columns["retry_after"] = response.headers.get("Retry-After", "")
     except TimeoutError:
-        columns["error"] = f"There was no answer within {TIMEOUT_S} s."
+        columns["error"] = Message("There was no answer within %(seconds)s s.", seconds=TIMEOUT_S)
     except (RequestFailed, aiohttp.ClientError, OSError, ValueError) as exc:
         columns["error"] = failure_words(exc)
     columns["duration_ms"] = round((monotonic() - started_at) * 1000)

@@ -3,10 +3,11 @@
 from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from pydantic_core import InitErrorDetails, ValidationError
 
 from portal.database.models import Visibility
-from portal.http.schemas.base import ClosedShape, Text, reject_if
+from portal.http.schemas.base import ClosedShape, Text, fault_error, reject_if
+from portal.messages import Message
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN, shown
 from portal.videos import visibility
 from portal.videos.visibility import MAX_EMBED_ORIGINS, VideoAccess
@@ -15,7 +16,7 @@ from portal.videos.visibility import MAX_EMBED_ORIGINS, VideoAccess
 def _named_fault(origin: str) -> str | None:
     """Return the fault of a site with its name: a form takes many sites in one field."""
     fault = visibility.embed_origin_fault(origin)
-    return f"“{shown(origin)}”: {fault}" if fault else None
+    return Message("“%(site)s”: %(fault)s", site=shown(origin), fault=fault) if fault else None
 
 
 EmbedOrigin = Annotated[
@@ -53,7 +54,7 @@ class AccessRecord(ClosedShape):
     def _check_signed_in_only(self) -> Self:
         fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
         if fault:
-            error = PydanticCustomError("rule", "{fault}", {"fault": fault})
+            error = fault_error(fault)
             detail = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
             raise ValidationError.from_exception_data(type(self).__name__, [detail])
         return self

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictIn
 from pydantic_core import PydanticCustomError
 
 from portal.events.records import Shape, Size, Time
+from portal.messages import Message
 from portal.videos.metadata import text_fault
 
 Value = TypeVar("Value")
@@ -23,9 +24,14 @@ def reject_if(fault: Callable[[Value], str | None]) -> AfterValidator:
     return AfterValidator(lambda value: _check(value, fault(value)))
 
 
+def fault_error(fault: str) -> PydanticCustomError:
+    """Return the error with which a validator reports a fault; `field_errors` returns its text."""
+    return PydanticCustomError("rule", "{fault}", {"fault": fault})
+
+
 def _check(value: Value, message: str | None) -> Value:
     if message:
-        raise PydanticCustomError("rule", "{fault}", {"fault": message})
+        raise fault_error(message)
     return value
 
 
@@ -40,13 +46,13 @@ def _to_whole_number(value: Any) -> Any:
 def _check_rfc3339(value: Any) -> Any:
     # pydantic reads a number as seconds since 1970.
     is_valid = not isinstance(value, str) or RFC3339.fullmatch(value)
-    return _check(value, None if is_valid else "Give a time like 2026-01-31T12:00:00Z.")
+    return _check(value, None if is_valid else Message("Give a time like 2026-01-31T12:00:00Z."))
 
 
 def _check_day(value: Any) -> Any:
     # pydantic reads digits as seconds since 1970.
     is_valid = not isinstance(value, str) or DAY.fullmatch(value)
-    return _check(value, None if is_valid else "Give a day like 2026-01-31.")
+    return _check(value, None if is_valid else Message("Give a day like 2026-01-31."))
 
 
 def _to_utc(value: datetime) -> datetime:
@@ -54,7 +60,7 @@ def _to_utc(value: datetime) -> datetime:
         # PostgreSQL only takes offsets of up to 16 hours.
         return value.astimezone(UTC)
     except OverflowError:
-        return _check(value, "Give a time between the years 1 and 9999.")
+        return _check(value, Message("Give a time between the years 1 and 9999."))
 
 
 # JSON has one kind of number: 60.0 equals 60.

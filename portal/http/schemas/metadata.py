@@ -3,11 +3,11 @@
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
-from pydantic_core import PydanticCustomError
 
 from portal.database.models import Visibility
 from portal.events.records import VideoRecord
-from portal.http.schemas.base import ClosedShape, Text, reject_if
+from portal.http.schemas.base import ClosedShape, Text, fault_error, reject_if
+from portal.messages import Message
 from portal.videos import metadata
 from portal.videos.metadata import EditableMetadata
 
@@ -15,9 +15,7 @@ from portal.videos.metadata import EditableMetadata
 def _check_category(value: int, info: ValidationInfo) -> int:
     # The context holds the existing ids, or is None to skip this check.
     if info.context is not None and value not in info.context:
-        raise PydanticCustomError(
-            "category", "There is no category with this id. See GET /api/categories."
-        )
+        raise fault_error(Message("There is no category with this id. See GET /api/categories."))
     return value
 
 

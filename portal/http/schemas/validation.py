@@ -1,5 +1,6 @@
 """Validation of requests: bodies, queries and forms as shapes, and their faults by field."""
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -10,27 +11,26 @@ from werkzeug.datastructures import MultiDict
 
 from portal.errors import FieldError, InvalidRequest
 from portal.http.schemas.base import ClosedShape
+from portal.messages import Message, numeral
 
 Model = TypeVar("Model", bound=BaseModel)
 Sent = TypeVar("Sent", bound=ClosedShape)
 
 # Messages by pydantic's type of error. Rules of the portal have their own messages.
 MESSAGES = {
-    "missing": "This member is required.",
-    "string_type": "Give a string.",
-    **dict.fromkeys(("int_type", "int_parsing_size", "int_from_float"), "Give an integer."),
-    **dict.fromkeys(("float_type", "finite_number"), "Give a number."),
-    "greater_than_equal": "Give {ge:,} or more.",
-    "less_than_equal": "Give {le:,} or less.",
-    "list_type": "Give an array.",
-    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "Send one JSON object."),
-    "string_too_short": "This may not be empty.",
-    "too_short": "Choose at least one.",
-    "string_too_long": "Shorten this to at most {max_length:,} characters.",
-    "too_long": "Give at most {max_length:,}.",
-    "string_pattern_mismatch": "Give text that matches {pattern}.",
-    **dict.fromkeys(("literal_error", "enum"), "Choose {expected}."),
-    "bool_type": "Give true or false.",
+    "missing": Message("This member is required."),
+    "string_type": Message("Give a string."),
+    **dict.fromkeys(
+        ("int_type", "int_parsing_size", "int_from_float"), Message("Give an integer.")
+    ),
+    **dict.fromkeys(("float_type", "finite_number"), Message("Give a number.")),
+    "list_type": Message("Give an array."),
+    **dict.fromkeys(
+        ("model_type", "model_attributes_type", "dict_type"), Message("Send one JSON object.")
+    ),
+    "string_too_short": Message("This may not be empty."),
+    "too_short": Message("Choose at least one."),
+    "bool_type": Message("Give true or false."),
 }
 
 
@@ -85,12 +85,18 @@ def field_errors(
 
 
 def _unknown_name_message(name: str, shape: type[ClosedShape], kind: str) -> str:
-    message = f"This {kind} is not known here."
+    is_member = kind == "member"
     members = _known_names(shape)
     for nearest in get_close_matches(name, {*members, *shape.elsewhere}, n=1):
-        remedy = f"Did you mean `{nearest}`?" if nearest in members else shape.elsewhere[nearest]
-        return f"{message} {remedy}"
-    return message
+        if nearest not in members:
+            remedy = shape.elsewhere[nearest]
+            return Message("This member is not known here. %(remedy)s", remedy=remedy)
+        if is_member:
+            return Message("This member is not known here. Did you mean `%(name)s`?", name=nearest)
+        return Message("This parameter is not known here. Did you mean `%(name)s`?", name=nearest)
+    if is_member:
+        return Message("This member is not known here.")
+    return Message("This parameter is not known here.")
 
 
 @lru_cache
@@ -107,7 +113,28 @@ def _json_pointer(location: tuple[int | str, ...]) -> str:
 
 
 def _fault_message(fault: ErrorDetails) -> str:
-    # pydantic has one type of error for texts and arrays.
-    is_text = fault["type"] == "too_long" and isinstance(fault["input"], str)
-    words = MESSAGES.get("string_too_long" if is_text else fault["type"])
-    return words.format(**fault.get("ctx", {})) if words else fault["msg"]
+    facts = fault.get("ctx", {})
+    message: str | None = facts.get("fault") or _limit_message(fault, facts)
+    return message or MESSAGES.get(fault["type"]) or fault["msg"]
+
+
+def _limit_message(fault: ErrorDetails, facts: Mapping[str, Any]) -> Message | None:
+    """Return the message of a type of error that has a limit or another value."""
+    match fault["type"]:
+        case "greater_than_equal":
+            return Message("Give %(limit)s or more.", limit=numeral(facts["ge"]))
+        case "less_than_equal":
+            return Message("Give %(limit)s or less.", limit=numeral(facts["le"]))
+        case "too_long" if not isinstance(fault["input"], str):
+            return Message("Give at most %(limit)s.", limit=numeral(facts["max_length"]))
+        # pydantic has one type of error for texts and arrays.
+        case "string_too_long" | "too_long":
+            return Message(
+                "Shorten this to at most %(limit)s characters.",
+                limit=numeral(facts["max_length"]),
+            )
+        case "string_pattern_mismatch":
+            return Message("Give text that matches %(pattern)s.", pattern=facts["pattern"])
+        case "literal_error" | "enum":
+            return Message("Choose %(values)s.", values=facts["expected"])
+    return None

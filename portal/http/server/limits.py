@@ -142,11 +142,11 @@ class RateLimit:
         self._window = 0
         self._counts: Counter[str] = Counter()
 
-    def count(self, client: str, *, cost: int = 1, of: str = "address") -> None:
+    def count(self, client: str, *, cost: int = 1, is_account: bool = False) -> None:
         """Add the cost of a request to the count of its client, an IP address or an account's id.
 
         Raises `TooManyRequests` if the count is then over the limit, also for refused requests.
-        `of` is the noun for the client in its message.
+        Its message names the account or the address.
         """
         if not self._per_minute:
             return
@@ -158,5 +158,6 @@ class RateLimit:
         for network in networks_of(client):
             self._counts[network] += cost
             if self._counts[network] > limit:
-                raise TooManyRequests(ceil((self._window + 1) * WINDOW_S - now) or 1, of=of)
+                wait_s = ceil((self._window + 1) * WINDOW_S - now) or 1
+                raise TooManyRequests(wait_s, is_of_account=is_account)
             limit *= WIDER_NETWORK_FACTOR

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from portal.messages import Message
 from portal.text import with_line_feeds
 from portal.transcoding.captions.faults import (
     MAX_CUES,
@@ -87,11 +88,14 @@ def read_blocks(text: str) -> tuple[list[FileCue], list[CaptionWarning]]:
     warnings: list[CaptionWarning] = []
     in_frames = next((index for index, times in heads if times and times.has_frames), None)
     if in_frames is not None:
-        message = f"The times count frames. They were read at {FRAMES_PER_S} frames a second."
+        message = Message(
+            "The times count frames. They were read at %(rate)s frames a second.",
+            rate=FRAMES_PER_S,
+        )
         warnings.append(CaptionWarning(WarningCode.CUE_CHANGED, message, in_frames + 1))
     for body, (index, times) in zip(_bodies(lines, heads, is_webvtt=is_webvtt), heads, strict=True):
         if times is None:
-            message = "The times of this cue can't be read. It was left out."
+            message = Message("The times of this cue can't be read. It was left out.")
             warnings.append(CaptionWarning(WarningCode.CUE_SKIPPED, message, index + 1))
             continue
         words = times.suffix.split()

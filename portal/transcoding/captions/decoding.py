@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from charset_normalizer import from_bytes
 
+from portal.messages import Message
 from portal.transcoding.captions.faults import EncodingUncertain
 
 # Python's codecs by the names that people may choose; each codec is the superset in use.
@@ -44,24 +45,32 @@ CHARSETS = {
     "macintosh": "mac_roman",
 }
 # Scripts and systems by which people know encodings; others are of Western Europe.
+# Translators: kinds of character encodings, as in Cyrillic (koi8-u).
+_WESTERN_WORDS = Message("Western")
 _KNOWN_AS = {
-    **dict.fromkeys(("utf-8", "utf-16le", "utf-16be"), "Unicode"),
-    **dict.fromkeys(("windows-1250", "iso-8859-2"), "Central European"),
-    **dict.fromkeys(("windows-1251", "koi8-u", "iso-8859-5", "ibm866"), "Cyrillic"),
-    "windows-1253": "Greek",
-    "windows-1254": "Turkish",
-    "windows-1255": "Hebrew",
-    "windows-1256": "Arabic",
-    "windows-1257": "Baltic",
-    "windows-1258": "Vietnamese",
-    "windows-874": "Thai",
-    "gb18030": "Simplified Chinese",
-    "big5": "Traditional Chinese",
-    **dict.fromkeys(("shift_jis", "euc-jp", "iso-2022-jp"), "Japanese"),
-    "euc-kr": "Korean",
-    "macintosh": "Western, old Macs",
+    **dict.fromkeys(("utf-8", "utf-16le", "utf-16be"), Message("Unicode")),
+    **dict.fromkeys(("windows-1250", "iso-8859-2"), Message("Central European")),
+    **dict.fromkeys(("windows-1251", "koi8-u", "iso-8859-5", "ibm866"), Message("Cyrillic")),
+    "windows-1253": Message("Greek"),
+    "windows-1254": Message("Turkish"),
+    "windows-1255": Message("Hebrew"),
+    "windows-1256": Message("Arabic"),
+    "windows-1257": Message("Baltic"),
+    "windows-1258": Message("Vietnamese"),
+    "windows-874": Message("Thai"),
+    "gb18030": Message("Simplified Chinese"),
+    "big5": Message("Traditional Chinese"),
+    **dict.fromkeys(("shift_jis", "euc-jp", "iso-2022-jp"), Message("Japanese")),
+    "euc-kr": Message("Korean"),
+    "macintosh": Message("Western, old Macs"),
 }
-CHARSET_LABELS = {name: f"{_KNOWN_AS.get(name, 'Western')} ({name})" for name in CHARSETS}
+CHARSET_LABELS = {
+    # Translators: a character encoding with its script, such as Cyrillic (koi8-u).
+    name: Message(
+        "%(script)s (%(encoding)s)", script=_KNOWN_AS.get(name, _WESTERN_WORDS), encoding=name
+    )
+    for name in CHARSETS
+}
 # Encodings that are never guessed.
 _NOT_GUESSED = ("utf-8", "utf-16le", "utf-16be", "iso-2022-jp", "macintosh")
 # Names of subsets, as `codecs.lookup` spells them.

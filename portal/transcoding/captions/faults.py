@@ -4,13 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from portal.messages import Message, numeral
+
 MAX_FILE_BYTES = 4 * 1024**2
 # A film of ten hours with a cue each second has as many.
 MAX_CUES = 36_000
-TOO_LARGE = f"Send at most {MAX_CUES:,} cues, in a file of at most {MAX_FILE_BYTES // 1024**2} MiB."
-TOO_LARGE_TEXT = (
-    f"As WebVTT in UTF-8, the text of these cues has more than {MAX_FILE_BYTES // 1024**2} MiB. "
-    "Send fewer or shorter cues."
+TOO_LARGE = Message(
+    "Send at most %(cues)s cues, in a file of at most %(size)s MiB.",
+    cues=numeral(MAX_CUES),
+    size=MAX_FILE_BYTES // 1024**2,
+)
+TOO_LARGE_TEXT = Message(
+    "As WebVTT in UTF-8, the text of these cues has more than %(size)s MiB. "
+    "Send fewer or shorter cues.",
+    size=MAX_FILE_BYTES // 1024**2,
 )
 MAX_WARNINGS = 100
 
@@ -43,13 +50,19 @@ class CaptionWarning:
 class CaptionsUnreadable(ValueError):
     """A caption file is refused; the message says where, why, and what to do."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
 
 class EncodingUncertain(CaptionsUnreadable):
     """The character encoding of a file can't be told; `candidates` are possible, best first."""
 
     def __init__(self, candidates: Sequence[str]) -> None:
         self.candidates = tuple(candidates)
-        names = ", ".join(candidates)
         super().__init__(
-            f"The file isn't UTF-8, and its encoding is uncertain. Candidates: {names}."
+            Message(
+                "The file isn't UTF-8, and its encoding is uncertain. Candidates: %(names)s.",
+                names=", ".join(candidates),
+            )
         )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
+from portal.messages import Message, PluralMessage, numeral
 from portal.text import unescaped, with_line_feeds
 from portal.transcoding.captions import repairs
 from portal.transcoding.captions.blocks import FileCue, read_blocks
@@ -84,11 +85,13 @@ def read_captions(data: bytes, options: ReadOptions | None = None) -> CaptionCon
     cues = _cues_with_text(cues, text, skipped=warnings)
     if options.shift_s:
         cues = repairs.shifted(cues, options.shift_s)
-        message = f"All cues were shifted by {options.shift_s:+g} s."
+        message = Message("All cues were shifted by %(shift)s s.", shift=f"{options.shift_s:+g}")
         warnings.append(CaptionWarning(WarningCode.SHIFTED, message))
     cues, repaired = repairs.repair_times(cues)
     if not cues:
-        raise CaptionsUnreadable("Line 1: all cues end before the video begins. Shift them less.")
+        raise CaptionsUnreadable(
+            Message("Line 1: all cues end before the video begins. Shift them less.")
+        )
     cues, collapsed = repairs.collapse_rolling(cues)
     repairs.check_size(cues, options.duration_s)
     suggested_shift_s = repairs.suggested_shift_s(cues, options.duration_s)
@@ -105,7 +108,13 @@ def _limited(warnings: Sequence[CaptionWarning]) -> tuple[CaptionWarning, ...]:
     if len(warnings) <= MAX_WARNINGS:
         return tuple(warnings)
     listed = warnings[: MAX_WARNINGS - 1]
-    message = f"{len(warnings) - len(listed):,} more cues were changed or left out."
+    count = len(warnings) - len(listed)
+    message = PluralMessage(
+        "%(number)s more cue was changed or left out.",
+        "%(number)s more cues were changed or left out.",
+        count=count,
+        number=numeral(count),
+    )
     return (*listed, CaptionWarning(WarningCode.MORE, message))
 
 
@@ -113,16 +122,23 @@ def _decoding_warnings(decoded: Decoded) -> list[CaptionWarning]:
     warnings = []
     label = CHARSET_LABELS[decoded.charset]
     if decoded.is_guessed:
-        message = (
-            f"The file isn't UTF-8. It was read as {label}; if the text looks wrong, "
-            "choose another encoding."
+        message = Message(
+            "The file isn't UTF-8. It was read as %(encoding)s; if the text looks wrong, "
+            "choose another encoding.",
+            encoding=label,
         )
         warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, message))
     before, bad, _ = decoded.text.partition("\ufffd")
     if bad:
         count = decoded.text.count("\ufffd")
-        characters = "1 character" if count == 1 else f"{count:,} characters"
-        message = f"{characters} can't be read as {label}, and became \ufffd."
+        message = PluralMessage(
+            "%(number)s character can't be read as %(encoding)s, and became %(sign)s.",
+            "%(number)s characters can't be read as %(encoding)s, and became %(sign)s.",
+            count=count,
+            number=numeral(count),
+            encoding=label,
+            sign="\ufffd",
+        )
         line = with_line_feeds(before).count("\n") + 1
         warnings.append(CaptionWarning(WarningCode.CHARACTERS_REPLACED, message, line))
     return warnings
@@ -136,17 +152,28 @@ def _cues_with_text(
         for warning in skipped:
             if warning.code is WarningCode.CUE_SKIPPED:
                 raise CaptionsUnreadable(
-                    f"Line {warning.line}: the times of this cue can't be read. Write them as "
-                    "00:01:02.500 --> 00:01:04.000."
+                    Message(
+                        "Line %(line)s: the times of this cue can't be read. Write them as "
+                        "00:01:02.500 --> 00:01:04.000.",
+                        line=warning.line,
+                    )
                 )
-        kind = "is none of WebVTT, SubRip, SBV and TTML"
         if text.startswith("WEBVTT") or is_xml(text):
-            kind = "has no cues"
-        raise CaptionsUnreadable(f"Line 1: this file {kind}. Send one with times and text.")
+            raise CaptionsUnreadable(
+                Message("Line 1: this file has no cues. Send one with times and text.")
+            )
+        raise CaptionsUnreadable(
+            Message(
+                "Line 1: this file is none of WebVTT, SubRip, SBV and TTML. "
+                "Send one with times and text."
+            )
+        )
     cleaned = [FileCue(file_cue.line, _cleaned(file_cue.cue)) for file_cue in cues]
     with_text = [file_cue for file_cue in cleaned if file_cue.cue.text]
     if not with_text:
-        raise CaptionsUnreadable(f"Line {cues[0].line}: no cue has any text. Write some.")
+        raise CaptionsUnreadable(
+            Message("Line %(line)s: no cue has any text. Write some.", line=cues[0].line)
+        )
     return with_text
 
 
@@ -181,12 +208,39 @@ def _late_warnings(
     late = [file_cue for file_cue in cues if file_cue.cue.start_s >= duration_s]
     if not late:
         return []
-    end = f"after the end of the video, at {clock(duration_s)}"
-    count = "All cues begin" if len(late) == len(cues) else f"{len(late):,} cues begin"
-    if len(late) == 1 < len(cues):
-        count = "1 cue begins"
-    remedy = "Viewers don't get what begins there."
-    if suggested_shift_s is not None:
-        remedy = f"Shift the cues by {suggested_shift_s:g} s to show all."
-    message = f"{count} {end}. {remedy}"
+    message = _late_words(len(late), len(cues), clock(duration_s), suggested_shift_s)
     return [CaptionWarning(WarningCode.AFTER_END, message, late[0].line)]
+
+
+def _late_words(late: int, cues: int, end: str, suggested_shift_s: float | None) -> Message:
+    """Return the warning about this many of all cues, which begin after the end of the video."""
+    facts = {"end": end, "number": numeral(late), "shift": f"{suggested_shift_s or 0:g}"}
+    if suggested_shift_s is None:
+        if late == cues:
+            return Message(
+                "All cues begin after the end of the video, at %(end)s. "
+                "Viewers don't get what begins there.",
+                **facts,
+            )
+        return PluralMessage(
+            "%(number)s cue begins after the end of the video, at %(end)s. "
+            "Viewers don't get what begins there.",
+            "%(number)s cues begin after the end of the video, at %(end)s. "
+            "Viewers don't get what begins there.",
+            count=late,
+            **facts,
+        )
+    if late == cues:
+        return Message(
+            "All cues begin after the end of the video, at %(end)s. "
+            "Shift the cues by %(shift)s s to show all.",
+            **facts,
+        )
+    return PluralMessage(
+        "%(number)s cue begins after the end of the video, at %(end)s. "
+        "Shift the cues by %(shift)s s to show all.",
+        "%(number)s cues begin after the end of the video, at %(end)s. "
+        "Shift the cues by %(shift)s s to show all.",
+        count=late,
+        **facts,
+    )

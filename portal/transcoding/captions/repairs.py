@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
 
+from portal.messages import Message
 from portal.transcoding.captions.blocks import FileCue
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,
@@ -43,20 +44,26 @@ def repair_times(cues: Sequence[FileCue]) -> tuple[list[FileCue], list[CaptionWa
     for file_cue in cues:
         cue = file_cue.cue
         if cue.start_s < 0 and cue.end_s <= 0:
-            message = "This cue ends before the video begins. It was left out."
+            message = Message("This cue ends before the video begins. It was left out.")
             warnings.append(CaptionWarning(WarningCode.CUE_SKIPPED, message, file_cue.line))
             continue
         start_s = max(cue.start_s, 0.0)
         end_s = cue.end_s
-        message = "This cue began before the video. It now begins at 0."
+        message = Message("This cue began before the video. It now begins at 0.")
         if _ms(end_s) <= _ms(start_s):
             following = bisect_right(starts_s, start_s)
             next_s = (
                 starts_s[following] if following < len(starts_s) else start_s + _LAST_REPAIRED_S
             )
             end_s = min(max(next_s, start_s + 0.001), start_s + _MAX_REPAIRED_S)
-            fault = "had no length" if cue.end_s == cue.start_s else "ended before it began"
-            message = f"This cue {fault}. It now lasts from {clock(start_s)} to {clock(end_s)}."
+            times = {"start": clock(start_s), "end": clock(end_s)}
+            message = Message(
+                "This cue ended before it began. It now lasts from %(start)s to %(end)s.", **times
+            )
+            if cue.end_s == cue.start_s:
+                message = Message(
+                    "This cue had no length. It now lasts from %(start)s to %(end)s.", **times
+                )
         if (start_s, end_s) != (cue.start_s, cue.end_s):
             warnings.append(CaptionWarning(WarningCode.CUE_CHANGED, message, file_cue.line))
         repaired.append(replace(file_cue, cue=replace(cue, start_s=start_s, end_s=end_s)))
@@ -87,7 +94,9 @@ def collapse_rolling(cues: Sequence[FileCue]) -> tuple[list[FileCue], list[Capti
         text = "\n".join(line.strip() for line in lines if line.strip())
         if text:
             collapsed.append(replace(file_cue, cue=replace(file_cue.cue, text=text, settings="")))
-    message = "The captions roll up: lines that were repeated from the cue before were left out."
+    message = Message(
+        "The captions roll up: lines that were repeated from the cue before were left out."
+    )
     return collapsed, [CaptionWarning(WarningCode.ROLLING_COLLAPSED, message)]
 
 
@@ -146,9 +155,14 @@ def check_size(cues: Sequence[FileCue], duration_s: float | None) -> None:
     largest = max(range(len(cues)), key=sizes_bytes.__getitem__)
     cue = cues[largest].cue
     raise CaptionsUnreadable(
-        f"Line {cues[largest].line}: too many cues are shown at the same time for too long; this "
-        f"one lasts from {clock(cue.start_s)} to {clock(cue.end_s)}. Let each cue end when its "
-        "text is no longer spoken."
+        Message(
+            "Line %(line)s: too many cues are shown at the same time for too long; this "
+            "one lasts from %(start)s to %(end)s. Let each cue end when its "
+            "text is no longer spoken.",
+            line=cues[largest].line,
+            start=clock(cue.start_s),
+            end=clock(cue.end_s),
+        )
     )
 
 

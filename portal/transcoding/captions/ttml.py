@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+from portal.messages import Message
 from portal.text import whole_number
 from portal.transcoding.captions.blocks import FileCue
 from portal.transcoding.captions.faults import MAX_CUES, TOO_LARGE, CaptionsUnreadable
@@ -21,7 +22,6 @@ _DECLARED_ENCODING = re.compile(rb"""<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]{1,
 _CLOCK = re.compile(r"(\d{1,4}):(\d{1,2}):(\d{1,2})(?:(\.\d{1,15})|[:;](\d{1,4})(?:\.\d+)?)?")
 _OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,15})?)(h|ms|m|s|f|t)")
 _MAX_DEPTH = 100
-_REMEDY = "Export it again, or save it as SubRip or WebVTT."
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,12 @@ def read_ttml(text: str) -> list[FileCue]:
         declaration = _DECLARATION.match(text)
         reader.parser.Parse(text[declaration.end() :] if declaration else text.lstrip(), True)
     except expat.ExpatError as exc:
-        reason = expat.errors.messages[exc.code]
-        message = f"Line {exc.lineno}: this file is not well-formed XML ({reason}). {_REMEDY}"
+        message = Message(
+            "Line %(line)s: this file is not well-formed XML (%(reason)s). "
+            "Export it again, or save it as SubRip or WebVTT.",
+            line=exc.lineno,
+            reason=expat.errors.messages[exc.code],
+        )
         raise CaptionsUnreadable(message) from None
     return reader.cues
 
@@ -100,20 +104,31 @@ class _Reader:
         self.parser.CharacterDataHandler = self._add_text
 
     def _refuse_doctype(self, *_: object) -> None:
-        raise self._unreadable("has a DOCTYPE, which captions don't need")
-
-    def _unreadable(self, fault: str) -> CaptionsUnreadable:
-        line = self.parser.CurrentLineNumber
-        return CaptionsUnreadable(f"Line {line}: this XML file {fault}. {_REMEDY}")
+        message = Message(
+            "Line %(line)s: this XML file has a DOCTYPE, which captions don't need. "
+            "Export it again, or save it as SubRip or WebVTT.",
+            line=self.parser.CurrentLineNumber,
+        )
+        raise CaptionsUnreadable(message)
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
         name = tag.rpartition("}")[2]
         if not self._open:
             if name != "tt":
-                raise self._unreadable("isn't TTML")
+                message = Message(
+                    "Line %(line)s: this XML file isn't TTML. "
+                    "Export it again, or save it as SubRip or WebVTT.",
+                    line=self.parser.CurrentLineNumber,
+                )
+                raise CaptionsUnreadable(message)
             self._rates = _read_rates(attributes)
         if len(self._open) >= _MAX_DEPTH:
-            raise self._unreadable("is nested too deeply")
+            message = Message(
+                "Line %(line)s: this XML file is nested too deeply. "
+                "Export it again, or save it as SubRip or WebVTT.",
+                line=self.parser.CurrentLineNumber,
+            )
+            raise CaptionsUnreadable(message)
         if name == "br":
             self._texts.append("\n")
         parent = self._open[-1] if self._open else _Element()

@@ -11,6 +11,7 @@ from itertools import accumulate, chain, pairwise
 from math import inf, isfinite
 from typing import NamedTuple, Self
 
+from portal.messages import Message, numeral
 from portal.transcoding.captions.sentences import text_within
 from portal.transcoding.packaging.webvtt import Cue
 
@@ -40,6 +41,7 @@ class InvalidIntervals(ValueError):
 
     def __init__(self, message: str, number: int | None = None) -> None:
         super().__init__(message)
+        self.message = message
         self.number = number
 
 
@@ -187,15 +189,18 @@ def check_intervals(intervals: Sequence[Interval], *, film_s: float) -> Kept | N
     Raises `InvalidIntervals`.
     """
     if not intervals:
-        raise InvalidIntervals("Keep at least one interval.")
+        raise InvalidIntervals(Message("Keep at least one interval."))
     if len(intervals) > MAX_INTERVALS:
-        raise InvalidIntervals(f"Keep at most {MAX_INTERVALS} intervals.", MAX_INTERVALS)
+        message = Message("Keep at most %(limit)s intervals.", limit=MAX_INTERVALS)
+        raise InvalidIntervals(message, MAX_INTERVALS)
     for number, interval in enumerate(intervals):
         if fault := _fault_of(interval, film_s):
             raise InvalidIntervals(fault, number)
     for number, (before, after) in enumerate(pairwise(intervals), 1):
         if after.start_s < before.end_s - ROUNDING_S:
-            fault = "The interval overlaps the one before it. Begin it after that one ends."
+            fault = Message(
+                "The interval overlaps the one before it. Begin it after that one ends."
+            )
             raise InvalidIntervals(fault, number)
     keep = Kept(tuple(_joined(intervals, film_s)))
     is_whole = len(keep.intervals) == 1 and keep.duration_s > film_s - 2 * ROUNDING_S
@@ -206,11 +211,17 @@ def _fault_of(interval: Interval, film_s: float) -> str:
     """Return why an interval can't be kept, and the remedy; empty if it can."""
     start_s, end_s = interval
     if not (isfinite(start_s) and isfinite(end_s)):
-        return "Give the times as numbers of seconds."
+        return Message("Give the times as numbers of seconds.")
     if start_s < 0 or start_s >= film_s:
-        return f"The interval begins outside the film. Begin it between 0 and {film_s:.3f} s."
+        return Message(
+            "The interval begins outside the film. Begin it between 0 and %(end)s s.",
+            end=numeral(film_s, 3),
+        )
     if min(end_s, film_s) - start_s < SHORTEST_S - ROUNDING_S:
-        return f"The interval is shorter than {SHORTEST_S} s. Make it longer, or leave it out."
+        return Message(
+            "The interval is shorter than %(least)s s. Make it longer, or leave it out.",
+            least=numeral(SHORTEST_S),
+        )
     return ""
 
 

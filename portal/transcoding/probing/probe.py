@@ -11,6 +11,7 @@ from asyncio import gather, timeout
 from dataclasses import dataclass
 from pathlib import Path
 
+from portal.messages import Message
 from portal.processes.child import (
     OUT_OF_MEMORY,
     Limits,
@@ -99,13 +100,21 @@ class SourceLimits:
 
     def rejection(self, code: RejectCode, detail: str = "") -> SourceRejected:
         """Return the refusal of a source, with the limit that it exceeds, or its codec."""
-        side = f"{_MAX_SIDE_PX} pixels a side"
-        pixels = f"{self.max_pixels / 1e6:.3g} megapixels or {side}"
+        # Translators: the largest picture that the portal takes.
+        side = Message("%(side)s pixels a side", side=_MAX_SIDE_PX)
+        # Translators: the largest picture that the portal takes.
+        pixels = Message(
+            "%(pixels)s megapixels or %(side)s pixels a side",
+            pixels=f"{self.max_pixels / 1e6:.3g}",
+            side=_MAX_SIDE_PX,
+        )
         limits = {
             RejectCode.UNSUPPORTED_CODEC: detail,
             RejectCode.TOO_LARGE: pixels if self.max_pixels else side,
             RejectCode.TOO_LONG: duration_in_words(self.max_duration_s),
-            RejectCode.FILE_TOO_LARGE: f"{self.max_size_bytes / 1e9:.3g} GB",
+            RejectCode.FILE_TOO_LARGE: Message(
+                "%(size)s GB", size=f"{self.max_size_bytes / 1e9:.3g}"
+            ),
             RejectCode.TOO_MUCH_WORK: duration_in_words(self.max_transcode_s),
         }
         return SourceRejected(code, detail=detail, limit=limits.get(code, ""))
