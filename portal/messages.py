@@ -3,6 +3,7 @@
 The texts are the keys of the gettext catalogues in `portal/locale`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
@@ -79,6 +80,18 @@ class PluralMessage(Message):
 def translated(value: Any, catalogue: Catalogue) -> Any:
     """Return a message in the catalogue's language, and any other value unchanged."""
     return value.in_language(catalogue) if isinstance(value, Message) else value
+
+
+def recalled(text: str, template: str) -> str:
+    """Return a stored English text as the message of a template, whose values it contains.
+
+    Return the text itself if it was not made of the template.
+    """
+    pattern = re.escape(template)
+    for name in set(re.findall(r"%\((\w+)\)s", template)):
+        pattern = pattern.replace(re.escape(f"%({name})s"), f"(?P<{name}>.+)")
+    match = re.fullmatch(pattern, text, re.DOTALL)
+    return Message(template, **match.groupdict()) if match else text
 
 
 class Number(Message):

@@ -19,6 +19,7 @@ from portal import errors
 from portal.database.outages import is_outage
 from portal.http.auth import declaration_of, named_video_id, principal
 from portal.http.composition import web_context
+from portal.http.languages import translated
 from portal.http.server.context import state_of
 from portal.messages import Message
 from portal.telemetry.logs import current_fields
@@ -118,18 +119,19 @@ def _is_owner_gone(error: Exception) -> bool:
 
 
 def problem_document(error: errors.PortalError) -> bytes:
-    """Return the error as problem details (RFC 9457)."""
+    """Return the error as problem details (RFC 9457), in English unless a page asks."""
     problem: dict[str, object] = {
         "type": f"/api/docs#{error.code}",
         "title": error.title,
         "status": error.status,
-        "detail": error.detail,
+        "detail": translated(error.detail),
         "code": error.code,
         **error.extensions,
     }
     if isinstance(error, errors.InvalidRequest):
         problem["errors"] = [
-            {"pointer": fault.pointer, "message": fault.message} for fault in error.errors
+            {"pointer": fault.pointer, "message": translated(fault.message)}
+            for fault in error.errors
         ]
     return json.dumps(problem).encode()
 
