@@ -2,6 +2,7 @@
 
 import { announce, element, setText } from "./dom.js";
 import { parseStartTime_s } from "./format.js";
+import { gettext } from "./messages.js";
 
 /**
  * Part as the API has it. It ends before the frame at its end.
@@ -9,7 +10,7 @@ import { parseStartTime_s } from "./format.js";
  * @typedef {"startSeconds" | "endSeconds"} Bound
  */
 
-const NO_TIME = "Enter a time such as 1:02.5.";
+const NO_TIME = gettext("Enter a time such as 1:02.5.");
 /** @type {Bound[]} */
 export const BOUNDS = ["startSeconds", "endSeconds"];
 /** @type {Record<string, number>} */

@@ -5,6 +5,7 @@
  */
 
 import { announce } from "./dom.js";
+import { gettext } from "./messages.js";
 
 const CONFIRMATION_MS = 2_000;
 
@@ -14,10 +15,14 @@ export function startCopyButton(button, signal) {
   if (!(field instanceof HTMLInputElement)) return;
   const label = field.labels?.[0]?.textContent?.trim() ?? "";
   const copy = async () => {
-    if (await copyText(field.value, button)) return announce(`${label} copied`);
+    if (await copyText(field.value, button)) {
+      // Translators: the label of a field, such as "Embed code"; its gender may be any.
+      return announce(gettext("%(label)s copied", { label }));
+    }
     field.focus();
     field.select();
-    announce(`${label} is selected: copy it with the keyboard`);
+    // Translators: the label of a field, such as "Embed code"; its gender may be any.
+    announce(gettext("%(label)s is selected: copy it with the keyboard", { label }));
   };
   button.addEventListener("click", copy, { signal });
   if (button instanceof HTMLButtonElement) button.disabled = false;
@@ -27,8 +32,8 @@ export function startCopyButton(button, signal) {
 export function startCopyLink(button, signal) {
   const copy = async () => {
     const isCopied = await copyText(button.dataset.copies ?? "", button);
-    const failure = "Couldn’t copy. Open the video and copy its address instead.";
-    announce(isCopied ? "Link copied" : failure);
+    const failure = gettext("Couldn’t copy. Open the video and copy its address instead.");
+    announce(isCopied ? gettext("Link copied") : failure);
   };
   button.addEventListener("click", copy, { signal });
   button.hidden = false;

@@ -1,9 +1,31 @@
-/** Formats sizes and times for people, parses times, and folds text for comparison. */
+/**
+ * Formats numbers, sizes and times in the page's language, parses times, and folds text for
+ * comparison.
+ */
 
+import { gettext, language } from "./messages.js";
+
+/** Locale of dates: the portal's English is that of Britain. */
+const DATE_LOCALE = language === "en" ? "en-GB" : language;
+const numberFormat = new Intl.NumberFormat(language);
+const percentFormat = new Intl.NumberFormat(language, { style: "percent" });
 const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
 
+/** Return a number as texts show it. @param {number} value @returns {string} such as "1,234.5" */
+export function formatNumber(value) {
+  return numberFormat.format(value);
+}
+
 /**
- * Return a size in the reader's language, in powers of 1000, as file managers and networks count.
+ * Return a share in whole percent, rounded half up.
+ * @param {number} share from 0 to 1 @returns {string} such as "45%"
+ */
+export function formatPercent(share) {
+  return percentFormat.format(share);
+}
+
+/**
+ * Return a size in powers of 1000, as file managers and networks count.
  * @param {number} size_bytes @returns {string} such as "12.4 MB"
  */
 export function formatSize(size_bytes) {
@@ -14,7 +36,7 @@ export function formatSize(size_bytes) {
     unit += 1;
   }
   const digits = unit > 0 && value < 99.95 ? 1 : 0;
-  const format = new Intl.NumberFormat(undefined, {
+  const format = new Intl.NumberFormat(language, {
     style: "unit",
     unit: UNITS[unit],
     unitDisplay: unit > 0 ? "short" : "long",
@@ -79,24 +101,34 @@ export function formatBriefTime(time_s) {
  * @param {number} seconds @returns {string} such as "about 3 min left"
  */
 export function formatTimeLeft(seconds) {
-  if (seconds < 5) return "a few seconds left";
-  if (seconds < 55) return `about ${Math.ceil(seconds / 5) * 5} s left`;
-  if (seconds < 3300) return `about ${Math.max(1, Math.round(seconds / 60))} min left`;
-  const hours = Math.floor(seconds / 3600 + 1 / 12);
-  const minutes = Math.max(0, Math.round((seconds - hours * 3600) / 300) * 5);
-  return minutes ? `about ${hours} h ${minutes} min left` : `about ${hours} h left`;
+  if (seconds < 5) return gettext("a few seconds left");
+  if (seconds < 55) {
+    return gettext("about %(seconds)s s left", { seconds: Math.ceil(seconds / 5) * 5 });
+  }
+  if (seconds < 3300) {
+    const minutes = Math.max(1, Math.round(seconds / 60));
+    return gettext("about %(minutes)s min left", { minutes });
+  }
+  const wholeHours = Math.floor(seconds / 3600 + 1 / 12);
+  const minutes = Math.max(0, Math.round((seconds - wholeHours * 3600) / 300) * 5);
+  const hours = formatNumber(wholeHours);
+  return minutes
+    ? gettext("about %(hours)s h %(minutes)s min left", { hours, minutes })
+    : gettext("about %(hours)s h left", { hours });
 }
 
 /**
- * Return a moment relative to today.
- * @param {number} moment in milliseconds since the epoch @returns {string} such as "today at 14:05"
+ * Return the day and the time of a moment, for the sentences about it.
+ * @param {number} moment in milliseconds since the epoch
+ * @returns {{ isToday: boolean, date: string, time: string }} such as "2 January" and "14:05"
  */
 export function formatWhen(moment) {
-  const date = new Date(moment);
-  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  const isToday = date.toDateString() === new Date().toDateString();
-  if (isToday) return `today at ${time}`;
-  return `on ${date.toLocaleDateString("en-GB", { day: "numeric", month: "long" })} at ${time}`;
+  const when = new Date(moment);
+  return {
+    isToday: when.toDateString() === new Date().toDateString(),
+    date: when.toLocaleDateString(DATE_LOCALE, { day: "numeric", month: "long" }),
+    time: when.toLocaleTimeString(DATE_LOCALE, { hour: "2-digit", minute: "2-digit" }),
+  };
 }
 
 /**
@@ -113,12 +145,12 @@ const AGE_UNITS = [
 ];
 
 /**
- * Return the time since a moment, in the reader's language.
+ * Return the time since a moment.
  * @param {Date} moment @param {Date} now @returns {string} such as "3 days ago"
  */
 export function formatAgo(moment, now) {
   const age_s = Math.max((now.getTime() - moment.getTime()) / 1000, 0);
-  const format = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+  const format = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
   const [unit, length_s] = AGE_UNITS.find(([, seconds]) => age_s >= seconds) ?? [
     "second",
     Infinity,

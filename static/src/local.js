@@ -1,10 +1,12 @@
-/** Times in the reader's language and time zone. Without scripts, pages show UTC. */
+/** Times in the page's language and the reader's time zone. Without scripts, pages show UTC. */
 
 import { formatAgo } from "./format.js";
+import { language } from "./messages.js";
 
-const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+// Readers may write the dates of the page's language in the way of their own country.
+const locale = navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language;
+const format = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 const REFRESH_MS = 60_000;
-const language = format.resolvedOptions().locale;
 
 /**
  * <time data-local> shows the time, and <time data-local="ago"> the time since; the title has the
@@ -19,19 +21,14 @@ export const localTime = {
     const isAgo = element.dataset.local === "ago";
     element.title = isAgo ? format.format(moment) : (element.textContent?.trim() ?? "");
     if (!isAgo) {
-      show(element, format.format(moment));
+      element.textContent = format.format(moment);
       return;
     }
-    const update = () => show(element, formatAgo(moment, new Date()));
+    const update = () => {
+      element.textContent = formatAgo(moment, new Date());
+    };
     update();
     const timer = setInterval(update, REFRESH_MS);
     signal.addEventListener("abort", () => clearInterval(timer));
   },
 };
-
-/** @param {HTMLElement} element @param {string} text */
-function show(element, text) {
-  element.textContent = text;
-  // Screen readers pronounce the text in this language, which may differ from the page's.
-  element.lang = language;
-}

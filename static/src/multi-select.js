@@ -5,7 +5,8 @@
  */
 
 import { element } from "./dom.js";
-import { foldText } from "./format.js";
+import { foldText, formatNumber } from "./format.js";
+import { gettext, ngettext } from "./messages.js";
 
 /** Sent to the fieldset after a script has changed its checkboxes. */
 export const CHOICES_CHANGED = "choices-changed";
@@ -135,7 +136,7 @@ class MultiSelect {
     for (const { option, label } of this.#choices) option.hidden = !foldText(label).includes(query);
     const isEmpty = this.#shown.length === 0;
     this.#show({ list: !isEmpty, none: isEmpty });
-    if (isEmpty) this.#announce("No matches.");
+    if (isEmpty) this.#announce(gettext("No matches."));
     if (this.#active?.option.hidden) this.#activate(null);
     // If the list doesn't fit into the window, the field stays in view.
     this.list.scrollIntoView({ block: "nearest" });
@@ -182,8 +183,7 @@ class MultiSelect {
     this.#draw();
     if (this.isOpen) this.#open();
     box.dispatchEvent(new Event("input", { bubbles: true }));
-    const result = box.checked ? "selected" : "removed";
-    this.#announce(`${label} ${result}, ${this.#chosen.length} selected in total.`);
+    this.#announce(resultText(label, box.checked, this.#chosen.length));
   }
 
   #draw() {
@@ -201,7 +201,9 @@ class MultiSelect {
     const button = /** @type {HTMLButtonElement} */ (element(copy, "button"));
     element(copy, "[data-words]").textContent = label;
     button.value = box.value;
-    element(button, ".visually-hidden").textContent = `Remove ${label}`;
+    element(button, ".visually-hidden").textContent = gettext("Remove %(name)s", {
+      name: label,
+    });
     return copy;
   }
 
@@ -209,4 +211,25 @@ class MultiSelect {
   #announce(text) {
     element(this.root, "[data-multi-live]").textContent = text;
   }
+}
+
+/**
+ * Return the announcement that a choice was selected or removed.
+ * @param {string} name @param {boolean} isSelected @param {number} chosen number of choices
+ */
+function resultText(name, isSelected, chosen) {
+  const values = { name, count: formatNumber(chosen) };
+  return isSelected
+    ? ngettext(
+        "%(name)s selected, %(count)s selected in total.",
+        "%(name)s selected, %(count)s selected in total.",
+        chosen,
+        values,
+      )
+    : ngettext(
+        "%(name)s removed, %(count)s selected in total.",
+        "%(name)s removed, %(count)s selected in total.",
+        chosen,
+        values,
+      );
 }

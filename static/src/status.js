@@ -6,6 +6,8 @@
  */
 
 import { announce } from "./dom.js";
+import { formatPercent } from "./format.js";
+import { gettext } from "./messages.js";
 
 let wasProcessing = false;
 let lastValue = 0;
@@ -44,7 +46,12 @@ function animateProgress(element) {
 function announceProgress({ dataset }) {
   const quarter = Math.floor(Number(dataset.percent ?? 0) / 25) * 25;
   const stage = dataset.announce ?? "";
-  const message = quarter > 0 && quarter < 100 ? `${stage} ${quarter}%` : stage;
+  const percent = formatPercent(quarter / 100);
+  const message =
+    quarter > 0 && quarter < 100
+      ? // Translators: progress of a stage of the processing, such as "Processing 25%".
+        gettext("%(stage)s %(percent)s", { stage, percent })
+      : stage;
   // The first text is already on the page; only changes are announced.
   if (lastMessage !== null && lastMessage !== message) announce(message);
   lastMessage = message;

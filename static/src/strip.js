@@ -7,6 +7,7 @@
 import { element, setText } from "./dom.js";
 import { formatBriefTime, formatExactTime } from "./format.js";
 import { fetchStoryboard } from "./library/preview.js";
+import { gettext } from "./messages.js";
 import { canRetry, Refused, send } from "./requests.js";
 import { retry } from "./retry.js";
 
@@ -26,9 +27,10 @@ const STEP_PX = 72;
 const PEAKS = 3000;
 const HEIGHT = 512;
 const TIMEOUT_MS = 10_000;
-const TRYING = "The pictures or the sound of the strip can’t be loaded. Trying again…";
-const FAILED =
-  "The pictures or the sound of the strip couldn’t be loaded. Reload the page to try again.";
+const TRYING = gettext("The pictures or the sound of the strip can’t be loaded. Trying again…");
+const FAILED = gettext(
+  "The pictures or the sound of the strip couldn’t be loaded. Reload the page to try again.",
+);
 
 export class Strip {
   #zoom = 1;

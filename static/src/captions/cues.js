@@ -3,6 +3,7 @@
  * merged with another editor's version.
  */
 import { formatExactTime, parseStartTime_s } from "../format.js";
+import { gettext } from "../messages.js";
 
 /**
  * Cue with times in whole milliseconds; `settings` is its position in WebVTT's syntax.
@@ -154,8 +155,8 @@ export function withoutGaps(cues) {
 
 /** Return why a cue can't be saved. @param {Cue} cue @returns {string} empty if it can */
 export function cueFault({ start_ms, end_ms, text }) {
-  if (end_ms <= start_ms) return "End time must be after start time.";
-  return text.trim() ? "" : "Enter text.";
+  if (end_ms <= start_ms) return gettext("End time must be after start time.");
+  return text.trim() ? "" : gettext("Enter text.");
 }
 
 /**

@@ -7,6 +7,8 @@
 import { announce, closest, confirmLeaving, element, endTyping, setText } from "../dom.js";
 import { Editor } from "../editor/editor.js";
 import { SAVED } from "../editor/messages.js";
+import { formatNumber } from "../format.js";
+import { gettext, ngettext } from "../messages.js";
 import { isCaptions } from "../player/captions.js";
 import { send } from "../requests.js";
 import { playerVideo } from "../watching/watch.js";
@@ -18,7 +20,10 @@ import { VirtualList } from "./virtual-list.js";
 /** @typedef {import("../editor/messages.js").Message} Message */
 
 const VTT = "text/vtt";
-const LOAD_FAILED = "The list can’t be loaded. Check your connection, then reload this page.";
+const LOAD_FAILED = gettext(
+  "The list can’t be loaded. Check your connection, then reload this page.",
+);
+const ENTER_TIME = gettext("Enter a time such as 1:02.500.");
 const ROW = "[data-index]";
 
 /** @type {import("../lifecycle.js").Start} */
@@ -35,7 +40,9 @@ export async function startEditor(root, signal) {
 
 /** @type {Message} */
 const MERGED = {
-  text: "Someone else saved changes while you edited. Both versions were merged and saved.",
+  text: gettext(
+    "Someone else saved changes while you edited. Both versions were merged and saved.",
+  ),
 };
 
 /** @extends {Editor<Cues>} */
@@ -137,8 +144,12 @@ class CaptionEditor extends Editor {
     this.list.show(cues.length);
     element(root, "[data-no-cues]").hidden = cues.length > 0;
     this.showButtons({ save: isDirty && !this.isBusy });
-    const noun = (this.isChapters ? "chapter" : "cue") + (cues.length === 1 ? "" : "s");
-    const summary = `${cues.length.toLocaleString()} ${noun} · ${isDirty ? "not saved yet" : "saved"}`;
+    const state = isDirty
+      ? // Translators: state of captions or chapters that are edited.
+        gettext("not saved yet")
+      : // Translators: state of captions or chapters that are edited.
+        gettext("saved");
+    const summary = `${countText(cues.length, this.isChapters)} · ${state}`;
     setText(root, "[data-editor-state]", summary);
     this.#updatePicture();
   }
@@ -163,15 +174,19 @@ class CaptionEditor extends Editor {
     const cue = this.#savableCues[index];
     if (!cue) return;
     row.dataset.index = String(index);
-    const name = `${this.isChapters ? "chapter" : "cue"} ${index + 1}`;
+    const texts = rowTexts(index + 1, this.isChapters);
     const link = element(row, "a");
-    Object.assign(link, { textContent: String(index + 1), ariaLabel: `Play ${name}` });
+    Object.assign(link, { textContent: String(index + 1), ariaLabel: texts.play });
     link.dataset.seek = String(cue.start_ms / 1000);
     const fault = edit.cueFault(cue);
     const { film = Infinity } = this.root.dataset;
-    const late = cue.start_ms < Number(film) * 1000 ? "" : "Begins after the end of the video.";
+    const isInFilm = cue.start_ms < Number(film) * 1000;
+    const late = isInFilm ? "" : gettext("Begins after the end of the video.");
     const note =
-      !this.isChapters && edit.overlaps(this.value, index) ? `Overlaps cue ${index}.` : late;
+      !this.isChapters && edit.overlaps(this.value, index)
+        ? // Translators: of a cue of captions.
+          gettext("Overlaps cue %(number)s.", { number: index })
+        : late;
     const reason = element(row, "[data-cue-fault]");
     Object.assign(reason, { id: `cue-fault-${index}`, textContent: fault || note });
     reason.classList.toggle("cue__fault--bad", fault !== "");
@@ -180,9 +195,10 @@ class CaptionEditor extends Editor {
       end_ms: edit.formatShortTime(cue.end_ms),
       text: cue.text,
     };
-    for (const [part, value] of Object.entries(values)) {
+    for (const part of /** @type {const} */ (["start_ms", "end_ms", "text"])) {
+      const value = values[part];
       const field = fieldOf(row, part);
-      field.ariaLabel = `${name}: ${part === "text" ? "text" : `${part.slice(0, -3)}s at`}`;
+      field.ariaLabel = texts[part];
       const isWrong = fault !== "" && (part === "text") === cue.end_ms > cue.start_ms;
       field.ariaInvalid = isWrong ? "true" : null;
       if (isWrong || note) field.setAttribute("aria-describedby", reason.id);
@@ -220,7 +236,7 @@ class CaptionEditor extends Editor {
   #handleTimeChange({ target }) {
     if (!(target instanceof HTMLInputElement) || !target.closest(ROW)) return;
     const time_ms = edit.parseTime_ms(target.value);
-    if (time_ms === null) return this.showMessage({ text: "Enter a time such as 1:02.500." });
+    if (time_ms === null) return this.showMessage({ text: ENTER_TIME });
     this.#changeCue(indexOf(target), { [target.dataset.cue ?? ""]: time_ms });
     const cue = this.#savableCues[this.#current];
     if (cue && edit.cueFault(cue)) announce(edit.cueFault(cue));
@@ -302,13 +318,19 @@ class CaptionEditor extends Editor {
     const by_ms = Math.round(field.valueAsNumber * 1000);
     if (!by_ms) {
       field.focus();
-      return this.showMessage({ text: "Enter a number of seconds, such as 1.5 or -1.5." });
+      const text = gettext("Enter a number of seconds, such as 1.5 or -1.5.");
+      return this.showMessage({ text });
     }
     const { cues, moved_ms } = edit.shiftCues(this.value, by_ms);
     if (moved_ms) this.change(cues);
     if (moved_ms === by_ms) return;
-    const result = moved_ms ? `Shifted by ${moved_ms / 1000} s only` : "Not shifted";
-    this.showMessage({ text: `${result}: the first cue can’t start before 0:00.` });
+    const seconds = formatNumber(moved_ms / 1000);
+    const text = moved_ms
+      ? gettext("Shifted by %(seconds)s s only: the first cue can’t start before 0:00.", {
+          seconds,
+        })
+      : gettext("Not shifted: the first cue can’t start before 0:00.");
+    this.showMessage({ text });
   }
 
   #replace() {
@@ -317,9 +339,10 @@ class CaptionEditor extends Editor {
     const cues = query ? edit.replaceText(this.value, query, replacement) : this.value;
     const count = cues.filter((cue, index) => cue !== this.value[index]).length;
     if (count) this.change(cues);
-    const noun = this.isChapters ? "chapter" : "cue";
-    const places = `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
-    this.showMessage({ text: count ? `Replaced in ${places}.` : `No matches for “${query}”.` });
+    const text = count
+      ? replacedText(count, this.isChapters)
+      : gettext("No matches for “%(query)s”.", { query });
+    this.showMessage({ text });
   }
 
   /** Save the cues, unless one is faulty. */
@@ -328,8 +351,13 @@ class CaptionEditor extends Editor {
     const cue = this.#savableCues[faultyIndex];
     if (!cue) return this.runExclusively(() => this.#send());
     this.#goTo(faultyIndex);
-    const noun = this.isChapters ? "Chapter" : "Cue";
-    this.showMessage({ text: `${noun} ${faultyIndex + 1}: ${edit.cueFault(cue)}` });
+    const values = { number: faultyIndex + 1, fault: edit.cueFault(cue) };
+    const text = this.isChapters
+      ? // Translators: number of a chapter, and why it can't be saved.
+        gettext("Chapter %(number)s: %(fault)s", values)
+      : // Translators: number of a cue of captions, and why it can't be saved.
+        gettext("Cue %(number)s: %(fault)s", values);
+    this.showMessage({ text });
   }
 
   #send() {
@@ -357,13 +385,66 @@ class CaptionEditor extends Editor {
       const message = await this.#send();
       return message === SAVED ? MERGED : message;
     }
-    const lostCues = lost.map(
-      (cue) => `${edit.formatShortTime(cue.start_ms)} “${cue.text.replace("\n", " ")}”`,
-    );
+    const cueList = lost
+      .map((cue) => {
+        const time = edit.formatShortTime(cue.start_ms);
+        const words = cue.text.replace("\n", " ");
+        // Translators: start and text of a cue, in a list of cues.
+        return gettext("%(time)s “%(text)s”", { time, text: words });
+      })
+      .join(", ");
     return {
-      text: `Someone else changed the same cues: ${lostCues.join(", ")}. Your version is shown. Save again to keep it.`,
+      text: gettext(
+        "Someone else changed the same cues: %(cues)s. Your version is shown. Save again to keep it.",
+        { cues: cueList },
+      ),
     };
   }
+}
+
+/** @param {number} length @param {boolean} isChapters */
+function countText(length, isChapters) {
+  const count = formatNumber(length);
+  return isChapters
+    ? ngettext("%(count)s chapter", "%(count)s chapters", length, { count })
+    : // Translators: cues are the single texts of captions, each with its times.
+      ngettext("%(count)s cue", "%(count)s cues", length, { count });
+}
+
+/** @param {number} length number of changed cues @param {boolean} isChapters */
+function replacedText(length, isChapters) {
+  const count = formatNumber(length);
+  return isChapters
+    ? ngettext("Replaced in %(count)s chapter.", "Replaced in %(count)s chapters.", length, {
+        count,
+      })
+    : ngettext("Replaced in %(count)s cue.", "Replaced in %(count)s cues.", length, { count });
+}
+
+/**
+ * Return the names of the link and the fields of a row.
+ * @param {number} number of the cue @param {boolean} isChapters
+ */
+function rowTexts(number, isChapters) {
+  return isChapters
+    ? {
+        play: gettext("Play chapter %(number)s", { number }),
+        // Translators: name of a field with a time.
+        start_ms: gettext("chapter %(number)s: starts at", { number }),
+        // Translators: name of a field with a time.
+        end_ms: gettext("chapter %(number)s: ends at", { number }),
+        // Translators: name of a field with the title of a chapter.
+        text: gettext("chapter %(number)s: text", { number }),
+      }
+    : {
+        play: gettext("Play cue %(number)s", { number }),
+        // Translators: name of a field with a time.
+        start_ms: gettext("cue %(number)s: starts at", { number }),
+        // Translators: name of a field with a time.
+        end_ms: gettext("cue %(number)s: ends at", { number }),
+        // Translators: name of a field with the text of a cue.
+        text: gettext("cue %(number)s: text", { number }),
+      };
 }
 
 /**

@@ -4,12 +4,13 @@
  */
 
 import { element, setText } from "../dom.js";
-import { foldText, formatClock } from "../format.js";
+import { foldText, formatClock, formatNumber } from "../format.js";
+import { gettext, ngettext } from "../messages.js";
 import { fetchText } from "../requests.js";
 import { playerVideo } from "../watching/watch.js";
 import { indexAt, parseWebVtt, plainText } from "./cues.js";
 
-const FETCH_FAILED = "The transcript can’t be loaded. Close it, then open it again.";
+const FETCH_FAILED = gettext("The transcript can’t be loaded. Close it, then open it again.");
 
 /** @param {HTMLElement} root @param {AbortSignal} signal */
 export function startTranscript(root, signal) {
@@ -102,7 +103,9 @@ class Transcript {
     const query = foldText(this.search.value.trim());
     for (const row of this.#rows) row.hidden = !foldText(row.textContent ?? "").includes(query);
     const count = this.#rows.filter(({ hidden }) => !hidden).length;
-    const summary = `${count.toLocaleString()} ${count === 1 ? "place" : "places"}`;
+    const values = { count: formatNumber(count) };
+    // Translators: number of places in a transcript that contain the text of a search.
+    const summary = ngettext("%(count)s place", "%(count)s places", count, values);
     setText(this.root, "[data-transcript-words]", query && summary);
   }
 

@@ -11,6 +11,7 @@ import { Editor } from "../editor/editor.js";
 import { History } from "../editor/history.js";
 import { NONE, show } from "../editor/messages.js";
 import { formatExactTime } from "../format.js";
+import { gettext, pgettext } from "../messages.js";
 import { request } from "../people/session.js";
 import { settings } from "../player/saved-state.js";
 import { Scrubber } from "../player/scrubber.js";
@@ -339,11 +340,13 @@ class CutsEditor extends Editor {
     const selection = this.#selection;
     const fault = this.#isReplaced ? messages.REPLACED : parts.removalFault(removed, film_s);
     const removed_s = parts.lengthOf_s(removed);
-    const [before, after, less] = [film_s, film_s - removed_s, removed_s].map(formatExactTime);
     setTexts(root, {
-      lengths: removed_s ? `${before} → ${after}, ${less} removed` : `${before}, nothing removed`,
+      lengths: lengthsText(film_s, removed_s),
       selected: selection ? formatExactTime(parts.lengthOf_s([selection])) : "–",
-      "cut-words": this.#isRemoved ? "Restore" : "Cut",
+      "cut-words": this.#isRemoved
+        ? // Translators: button that brings a removed part of the film back.
+          gettext("Restore")
+        : pgettext("button", "Cut"),
       fault,
     });
     this.showButtons({
@@ -383,7 +386,9 @@ class CutsEditor extends Editor {
     setTexts(row, { times, length: formatExactTime(parts.lengthOf_s([part])) });
     for (const button of row.querySelectorAll("button")) {
       button.dataset.index = String(index);
-      button.ariaLabel = `${button.textContent?.trim()}: ${times}`;
+      const action = button.textContent?.trim() ?? "";
+      // Translators: name of a button, such as "Restore", and the times of the part it is for.
+      button.ariaLabel = gettext("%(action)s: %(times)s", { action, times });
     }
     return row;
   }
@@ -445,4 +450,17 @@ class CutsEditor extends Editor {
     this.history.append(own);
     return messages.CONFLICT;
   }
+}
+
+/**
+ * Return the length of the film, what is left of it, and what is removed.
+ * @param {number} film_s @param {number} removed_s
+ */
+function lengthsText(film_s, removed_s) {
+  const before = formatExactTime(film_s);
+  if (!removed_s) return gettext("%(length)s, nothing removed", { length: before });
+  const after = formatExactTime(film_s - removed_s);
+  const removed = formatExactTime(removed_s);
+  // Translators: lengths of the film before and after cutting, and of what is removed.
+  return gettext("%(before)s → %(after)s, %(removed)s removed", { before, after, removed });
 }

@@ -4,7 +4,8 @@
  */
 
 import { BOUNDS } from "../bounds.js";
-import { formatExactTime } from "../format.js";
+import { formatExactTime, formatNumber } from "../format.js";
+import { gettext, ngettext } from "../messages.js";
 
 /** @typedef {import("../bounds.js").Part} Part */
 /** @typedef {readonly Part[]} Parts */
@@ -126,12 +127,21 @@ export function markedParts(sentences, isMarked) {
 /** Return why the portal can't remove these parts; empty if it can. @param {Parts} removed @param {number} film_s */
 export function removalFault(removed, film_s) {
   const kept = restOf(removed, film_s);
-  if (kept.length === 0) return "Nothing of the video is left. Restore a part.";
-  if (kept.length > MAX_KEPT) return `There are too many cuts. Make at most ${MAX_KEPT - 1}.`;
+  if (kept.length === 0) return gettext("Nothing of the video is left. Restore a part.");
+  if (kept.length > MAX_KEPT) {
+    const most = MAX_KEPT - 1;
+    return ngettext(
+      "There are too many cuts. Make at most %(count)s.",
+      "There are too many cuts. Make at most %(count)s.",
+      most,
+      { count: formatNumber(most) },
+    );
+  }
   const short = kept.find((part) => lengthOf_s([part]) < SHORTEST_KEPT_S - ROUNDING_S);
   if (!short) return "";
-  const place = formatExactTime(short.startSeconds);
-  return `Less than half a second is left at ${place}. Cut it, too, or keep more of it.`;
+  return gettext("Less than half a second is left at %(time)s. Cut it, too, or keep more of it.", {
+    time: formatExactTime(short.startSeconds),
+  });
 }
 
 /** Return the version of recorded parts in an ETag: its text up to a point. @param {string} etag */

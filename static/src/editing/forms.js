@@ -1,15 +1,20 @@
 /** Forms that their response replaces, and the errors of responses that contain no form. */
 
 import { announce, contextOf, element, setText } from "../dom.js";
+import { gettext } from "../messages.js";
 import { isChanged, trackForm } from "./save-bar.js";
 
 const GONE = 410;
-const UNAVAILABLE =
-  "This video is no longer available, so nothing can be saved. Copy what you still need.";
-const SAVING = "Saving…";
-const SIGNED_OUT = "You are signed out. Sign in, then try again; what you typed is still here.";
-const NO_RESPONSE =
-  "The portal can’t be reached. Check your connection, then try again; what you typed is still here.";
+const UNAVAILABLE = gettext(
+  "This video is no longer available, so nothing can be saved. Copy what you still need.",
+);
+const SAVING = gettext("Saving…");
+const SIGNED_OUT = gettext(
+  "You are signed out. Sign in, then try again; what you typed is still here.",
+);
+const NO_RESPONSE = gettext(
+  "The portal can’t be reached. Check your connection, then try again; what you typed is still here.",
+);
 
 /**
  * Start the form of a video's details: warn before unsaved changes are lost, and announce saves.
@@ -36,7 +41,9 @@ export function startEditForm(form, signal) {
   if (savedText) {
     announce(savedText.replace(/\s+/g, " "));
     const title = document.querySelector("#workshop-head h1")?.textContent ?? "";
-    document.title = document.title.replace(/^.*(?= · )/s, `Edit ${title}`);
+    // Translators: title of the page on which a video is edited.
+    const pageTitle = gettext("Edit %(title)s", { title });
+    document.title = document.title.replace(/^.*(?= · )/s, () => pageTitle);
   }
 }
 
@@ -62,7 +69,8 @@ export function startAccessPanel(panel, signal) {
     showRequestState(form, signal);
   }
   const state = panel.querySelector("[data-state]")?.textContent?.trim();
-  if ("saved" in panel.dataset) announce(`Saved. ${state}`);
+  const saved = gettext("Saved.");
+  if ("saved" in panel.dataset) announce(`${saved} ${state}`);
 }
 
 /**
@@ -130,7 +138,9 @@ export function showRequestErrors(sender, signal, showMessage, ignoredStatuses =
     const { status } = contextOf(event).response;
     if (ignoredStatuses.includes(status)) return;
     showMessage(
-      status === 401 ? SIGNED_OUT : `The portal refused the request (status ${status}). Try again.`,
+      status === 401
+        ? SIGNED_OUT
+        : gettext("The portal refused the request (status %(status)s). Try again.", { status }),
     );
   };
   sender.addEventListener("htmx:response:error", handleResponseError, { signal });

@@ -4,6 +4,7 @@
  */
 
 import { confirmLeaving, element, setText } from "../dom.js";
+import { gettext } from "../messages.js";
 
 /**
  * Forms of the page with their saved values; null after a refusal, because the form then shows
@@ -55,7 +56,7 @@ function updateBar(_cause) {
   if (!(bar instanceof HTMLElement)) return;
   const isFocused = bar.contains(document.activeElement);
   bar.hidden = changedForms().length === 0;
-  setText(bar, "[data-save]", sending.size ? "Saving…" : "Save changes");
+  setText(bar, "[data-save]", sending.size ? gettext("Saving…") : gettext("Save changes"));
   element(bar, "[data-save]").setAttribute("aria-disabled", String(sending.size > 0));
   const savedNote = document.querySelector("[data-saved-words]");
   if (bar.hidden && isFocused && savedNote instanceof HTMLElement) savedNote.focus();

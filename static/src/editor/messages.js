@@ -1,6 +1,7 @@
 /** Messages of editors, and the element that shows them: <p data-message>. */
 
 import { announce, element, setText } from "../dom.js";
+import { gettext } from "../messages.js";
 import { needsSignIn } from "../people/session.js";
 import { NoResponse, Refused, SIGNED_OUT } from "../requests.js";
 
@@ -12,9 +13,10 @@ import { NoResponse, Refused, SIGNED_OUT } from "../requests.js";
 /** @type {Message} */
 export const NONE = { text: "" };
 /** @type {Message} */
-export const SAVED = { text: "Saved.", tone: "good" };
-const NO_RESPONSE =
-  "The portal can’t be reached. Check your connection, then try again. Your changes are kept.";
+export const SAVED = { text: gettext("Saved."), tone: "good" };
+const NO_RESPONSE = gettext(
+  "The portal can’t be reached. Check your connection, then try again. Your changes are kept.",
+);
 
 /** Show and announce a message; without a text, remove the last one. @param {HTMLElement} root @param {Message} message */
 export function show(root, { text, tone }) {
@@ -34,6 +36,9 @@ function textOf(error) {
   if (error instanceof NoResponse) return NO_RESPONSE;
   if (!(error instanceof Refused)) throw error;
   // A proxy answers without a problem document.
-  const fallback = `The portal responded with status ${error.status}. Try again. Your changes are kept.`;
+  const fallback = gettext(
+    "The portal responded with status %(status)s. Try again. Your changes are kept.",
+    { status: error.status },
+  );
   return error.faults[0]?.message || error.detail || fallback;
 }

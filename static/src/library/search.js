@@ -4,6 +4,7 @@
  * reloads the previous entry.
  */
 import { announce, contextOf, element } from "../dom.js";
+import { gettext } from "../messages.js";
 
 /** @type {import("../lifecycle.js").Behaviour} */
 export const searchBehaviour = {
@@ -106,7 +107,9 @@ class Search {
     const newestOption = this.sort.querySelector("option[value=newest]");
     if (!(defaultOption instanceof HTMLOptionElement && newestOption instanceof HTMLOptionElement))
       return;
-    defaultOption.textContent = hasText ? "Best match" : newestOption.textContent;
+    // Translators: order of the results of a search.
+    const bestMatch = gettext("Best match");
+    defaultOption.textContent = hasText ? bestMatch : newestOption.textContent;
     newestOption.hidden = newestOption.disabled = !hasText;
     if (!hasText && newestOption.selected) this.sort.value = "";
   }

@@ -2,6 +2,8 @@
 
 import { setTexts } from "../dom.js";
 import { showRequestErrors } from "../editing/forms.js";
+import { formatNumber } from "../format.js";
+import { ngettext } from "../messages.js";
 
 /**
  * Start a form of bulk actions. The response replaces the page; this shows errors of requests.
@@ -42,8 +44,16 @@ export function startSelection(table, signal) {
     const chosen = boxes.filter((box) => box.checked).length;
     selectAll.checked = chosen === boxes.length;
     selectAll.indeterminate = chosen > 0 && !selectAll.checked;
-    const question = `Delete ${chosen === 1 ? "1 video" : `${chosen} videos`}?`;
-    setTexts(form, { count: chosen ? `${chosen} selected` : "", question });
+    const values = { count: formatNumber(chosen) };
+    const question = ngettext(
+      "Delete %(count)s video?",
+      "Delete %(count)s videos?",
+      chosen,
+      values,
+    );
+    // Translators: number of selected videos.
+    const count = ngettext("%(count)s selected", "%(count)s selected", chosen, values);
+    setTexts(form, { count: chosen ? count : "", question });
   };
   const handleChange = (/** @type {Event} */ { target }) => {
     if (target === selectAll) for (const box of boxes) box.checked = selectAll.checked;

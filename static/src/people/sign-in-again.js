@@ -5,15 +5,21 @@
  */
 
 import { closest, contextOf, element, opensNewTab } from "../dom.js";
+import { gettext } from "../messages.js";
 import { FORM, fetchText, isRedirect, Refused, send } from "../requests.js";
 
 /** Sent to the document when the person who opened the page has signed in again. */
 export const SIGNED_IN = "signed-in-again";
-export const ACCOUNT_CHANGED =
-  "You’re signed in with a different account, and an upload belongs to the account that started it. Sign in with that account to continue. What you typed is kept.";
+export const ACCOUNT_CHANGED = gettext(
+  "You’re signed in with a different account, and an upload belongs to the account that started it. Sign in with that account to continue. What you typed is kept.",
+);
 
-const UNREACHABLE = "The portal can’t be reached. Check your connection, then sign in again.";
-const STILL_SIGNED_OUT = "You’re still signed out. Sign in here, or in the other tab first.";
+const UNREACHABLE = gettext(
+  "The portal can’t be reached. Check your connection, then sign in again.",
+);
+const STILL_SIGNED_OUT = gettext(
+  "You’re still signed out. Sign in here, or in the other tab first.",
+);
 
 /**
  * Account that is signed in after the prompt: the one that opened the page, or another one.
@@ -202,7 +208,9 @@ class SignInDialog {
       // With a session the portal redirects to another page.
       if (isRedirect(error)) return this.#closeIfSignedIn(UNREACHABLE);
       if (!(error instanceof Refused)) throw error;
-      const fallback = `The portal can’t sign you in now (status ${error.status}). Try again.`;
+      const fallback = gettext("The portal can’t sign you in now (status %(status)s). Try again.", {
+        status: error.status,
+      });
       this.#showMessage(error.detail || fallback);
       this.#emptyPassword();
     }
@@ -216,7 +224,11 @@ class SignInDialog {
     if (this.#outcome === "same") return this.dialog.close();
     this.#emptyPassword();
     this.#showMessage(
-      `You’re signed in as ${now.email}, but ${before?.email} opened this page. Sign in as ${before?.email} to continue. What you typed is kept.`,
+      // Translators: two different accounts.
+      gettext(
+        "You’re signed in as %(email)s, but %(owner)s opened this page. Sign in as %(owner)s to continue. What you typed is kept.",
+        { email: now.email, owner: before?.email ?? "" },
+      ),
     );
   }
 

@@ -1,4 +1,5 @@
 /** Elements of media-chrome that the player's template uses, and the times that they show. */
+import "./control-texts.js";
 import MediaTimeDisplay from "media-chrome/media-time-display";
 import "media-chrome/media-controller";
 import "media-chrome/media-control-bar";

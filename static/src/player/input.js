@@ -8,6 +8,8 @@
  * key works outside the player (WCAG 2.1.4).
  */
 
+import { formatNumber, formatPercent } from "../format.js";
+import { gettext } from "../messages.js";
 import { playedPart } from "./clip.js";
 
 const SIGN_MS = 800;
@@ -132,7 +134,9 @@ function seekToTenth(video, tenth) {
  */
 function seekBy(video, by_s, total_s = by_s) {
   seek(video, video.currentTime + by_s);
-  return `${by_s < 0 ? "−" : "+"}${Math.abs(total_s)} s`;
+  const seconds = `${by_s < 0 ? "−" : "+"}${Math.abs(total_s)}`;
+  // Translators: sign of a seek, such as "+10 s"; it has to begin with the number.
+  return gettext("%(seconds)s s", { seconds });
 }
 
 /** @param {HTMLVideoElement} video @param {-1 | 1} direction @param {number} [framesPerSecond] */
@@ -153,7 +157,9 @@ function changeVolume(video, by) {
 
 /** @param {HTMLVideoElement} video */
 function describeVolume({ muted, volume }) {
-  return muted ? "Muted" : `Volume ${Math.round(volume * 100)}%`;
+  // Translators: of the sound.
+  if (muted) return gettext("Muted");
+  return gettext("Volume %(percent)s", { percent: formatPercent(volume) });
 }
 
 /**
@@ -162,7 +168,7 @@ function describeVolume({ muted, volume }) {
  */
 function changeSpeed(video, speed = video.playbackRate) {
   video.playbackRate = speed;
-  return `${speed}×`;
+  return `${formatNumber(speed)}×`;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Improvements of media-chrome's menus, and the list of keyboard shortcuts that they open. */
 import { element } from "../dom.js";
+import { gettext } from "../messages.js";
 import { saveSettings, settings } from "./saved-state.js";
 
 /**
@@ -28,7 +29,9 @@ function labelBackButton(menu) {
   const back = menu.shadowRoot?.querySelector("button[part~=back]");
   back?.setAttribute("role", "menuitem");
   const title = menu.querySelector("[slot=title]")?.textContent;
-  if (title) back?.setAttribute("aria-label", `${title}: back`);
+  // Translators: button that leaves a menu, such as "Quality: back". It has to begin with the name
+  // of the menu, which people say to control it by voice.
+  if (title) back?.setAttribute("aria-label", gettext("%(menu)s: back", { menu: title }));
 }
 
 /**

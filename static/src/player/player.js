@@ -4,6 +4,7 @@
  */
 
 import { element, setText } from "../dom.js";
+import { gettext } from "../messages.js";
 import { startCaptionTracks } from "./caption-tracks.js";
 import { drawCaptions } from "./captions.js";
 import { clipOf, correctPreviews, keepInside } from "./clip.js";
@@ -194,9 +195,9 @@ class Player {
     if (!this.#isStarved) return;
     const isGrowing = "grows" in this.video.dataset;
     const text = isGrowing
-      ? "Waiting for the next part to be processed…"
-      : "Waiting for the video…";
-    this.waiting.textContent = this.#isReconnecting ? "Reconnecting…" : text;
+      ? gettext("Waiting for the next part to be processed…")
+      : gettext("Waiting for the video…");
+    this.waiting.textContent = this.#isReconnecting ? gettext("Reconnecting…") : text;
   }
 
   /** @param {Trouble} trouble */

@@ -1,5 +1,6 @@
 /** Reasons why a video can't be played, with their messages. */
 
+import { gettext } from "../messages.js";
 import { Refused, send } from "../requests.js";
 
 /** @typedef {"network" | "decode" | "gone" | "unsupported"} Trouble */
@@ -11,20 +12,22 @@ export const GONE_STATUSES = [403, 404, 410];
 /** @type {Record<Trouble, { title: string, text: string }>} */
 export const MESSAGES = {
   network: {
-    title: "The connection was lost",
-    text: "The video can’t be loaded. Playback will resume when the connection is back.",
+    title: gettext("The connection was lost"),
+    text: gettext("The video can’t be loaded. Playback will resume when the connection is back."),
   },
   decode: {
-    title: "Your browser couldn’t decode the video",
-    text: "Try again, or use another quality or browser.",
+    title: gettext("Your browser couldn’t decode the video"),
+    text: gettext("Try again, or use another quality or browser."),
   },
   gone: {
-    title: "This video isn’t available",
-    text: "It was deleted or made private, or it isn’t ready yet.",
+    title: gettext("This video isn’t available"),
+    text: gettext("It was deleted or made private, or it isn’t ready yet."),
   },
   unsupported: {
-    title: "This browser can’t play the video",
-    text: "It doesn’t support streaming. Use a current browser, or open the stream in a media player.",
+    title: gettext("This browser can’t play the video"),
+    text: gettext(
+      "It doesn’t support streaming. Use a current browser, or open the stream in a media player.",
+    ),
   },
 };
 

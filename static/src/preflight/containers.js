@@ -1,7 +1,10 @@
-/** Kinds of files that the portal does not accept, detected by first bytes or name. Pure. */
+/**
+ * Kinds of files that the portal does not accept, detected by first bytes or name. Pure; for a
+ * worker, which has no translations.
+ */
 
 /** @typedef {"video" | "audio" | "other"} Kind */
-/** File format; `name` includes the article. @typedef {{ name: string, kind: Kind }} Container */
+/** File format; `name` has its English article. @typedef {{ name: string, kind: Kind }} Container */
 
 /** Number of bytes that every signature fits into: two packets of a transport stream. */
 export const SIGNATURE_BYTES = 400;
@@ -61,13 +64,6 @@ const EXTENSIONS = Object.fromEntries(
     extensions.split(" ").map((extension) => [extension, { name, kind }]),
   ),
 );
-
-/** Remedy for each kind of file. @type {Record<Kind, string>} */
-export const REMEDIES = {
-  video: "Convert it to MP4, for example with HandBrake, then upload the MP4.",
-  audio: "Add a picture in a video editor, export the result as MP4, then upload that.",
-  other: "Choose a video: an MP4 or QuickTime file.",
-};
 
 /**
  * Return the format of a file by its signature.

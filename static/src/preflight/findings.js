@@ -1,8 +1,10 @@
 /** Findings about a chosen file, with their texts for the editor. Pure. */
 
-import { formatClock, formatSize, wholeSeconds } from "../format.js";
-import { containerByName, extensionOf, REMEDIES } from "./containers.js";
+import { formatClock, formatNumber, formatSize, wholeSeconds } from "../format.js";
+import { gettext, ngettext } from "../messages.js";
+import { containerByName, extensionOf } from "./containers.js";
 
+/** @typedef {import("./containers.js").Container} Container */
 /** @typedef {import("./file-facts.js").Facts} Facts */
 /**
  * Limits of the portal; 0 means no limit. `left` is the remaining quota of the account when the
@@ -27,58 +29,107 @@ const HDR_TRANSFERS = new Set(["pq", "hlg"]);
 /** @type {Record<string, string>} */
 const TYPES = { mp4: "video/mp4", m4v: "video/mp4", mov: "video/quicktime" };
 
+/** Remedy for each kind of file. @type {Record<Container["kind"], string>} */
+const REMEDIES = {
+  video: gettext("Convert it to MP4, for example with HandBrake, then upload the MP4."),
+  audio: gettext("Add a picture in a video editor, export the result as MP4, then upload that."),
+  other: gettext("Choose a video: an MP4 or QuickTime file."),
+};
+
+/** Names of formats that differ between languages. @type {Record<string, string>} */
+const FORMATS = {
+  // Translators: format of a file, for "This is an %(format)s file".
+  "MPEG transport stream": gettext("MPEG transport stream"),
+  // Translators: format of a file, for "This is an %(format)s file".
+  "MPEG program stream": gettext("MPEG program stream"),
+  // Translators: format of a file, for "This is an %(format)s file".
+  "MPEG-4 audio": gettext("MPEG-4 audio"),
+  // Translators: format of a file, for "This is a %(format)s file".
+  "Windows Media audio": gettext("Windows Media audio"),
+};
+
+const WITHOUT_SOUND = gettext("This video is published without sound. Export it with AAC sound.");
+
 /** @type {Record<string, [Weight, title: string, text: string]>} */
 const FINDINGS = {
   not_a_video: [
     "refuse",
-    "This isn’t a video that can be read",
-    "Export it as MP4, then upload that.",
+    gettext("This isn’t a video that can be read"),
+    gettext("Export it as MP4, then upload that."),
   ],
-  truncated: ["refuse", "The end of this file is missing", "Choose a complete copy of the file."],
-  no_video_track: ["refuse", "This file has sound but no picture", "Choose a file with a picture."],
-  encrypted: ["refuse", "This file is copy-protected", "Choose an unprotected original."],
-  too_long: ["refuse", "Too long for this portal", "Split it, then upload each part."],
-  too_large: ["refuse", "The picture is too large for this portal", "Export it at a smaller size."],
+  truncated: [
+    "refuse",
+    gettext("The end of this file is missing"),
+    gettext("Choose a complete copy of the file."),
+  ],
+  no_video_track: [
+    "refuse",
+    gettext("This file has sound but no picture"),
+    gettext("Choose a file with a picture."),
+  ],
+  encrypted: [
+    "refuse",
+    gettext("This file is copy-protected"),
+    gettext("Choose an unprotected original."),
+  ],
+  too_long: [
+    "refuse",
+    // Translators: of a video.
+    gettext("Too long for this portal"),
+    gettext("Split it, then upload each part."),
+  ],
+  too_large: [
+    "refuse",
+    gettext("The picture is too large for this portal"),
+    gettext("Export it at a smaller size."),
+  ],
   end_missing: [
     "warn",
-    "The end seems to be missing",
-    "The portal may refuse this file. If you have a complete copy, upload that.",
+    gettext("The end seems to be missing"),
+    gettext("The portal may refuse this file. If you have a complete copy, upload that."),
   ],
-  no_audio: ["warn", "No audio track", "This video will be published without sound."],
+  no_audio: [
+    "warn",
+    gettext("No audio track"),
+    gettext("This video will be published without sound."),
+  ],
   apac: [
     "warn",
-    "Apple spatial audio can’t be converted",
-    "This video is published without sound. Record in stereo.",
+    gettext("Apple spatial audio can’t be converted"),
+    gettext("This video is published without sound. Record in stereo."),
   ],
-  mpeg_h: [
-    "warn",
-    "MPEG-H 3D Audio can’t be converted",
-    "This video is published without sound. Export it with AAC sound.",
-  ],
-  "ac-4": [
-    "warn",
-    "Dolby AC-4 can’t be converted",
-    "This video is published without sound. Export it with AAC sound.",
-  ],
+  mpeg_h: ["warn", gettext("MPEG-H 3D Audio can’t be converted"), WITHOUT_SOUND],
+  "ac-4": ["warn", gettext("Dolby AC-4 can’t be converted"), WITHOUT_SOUND],
   dolby_vision: [
     "warn",
-    "Dolby Vision that can’t be converted",
-    "Its colours will look wrong. Export it as HDR10 or SDR, and upload that.",
+    gettext("Dolby Vision that can’t be converted"),
+    gettext("Its colours will look wrong. Export it as HDR10 or SDR, and upload that."),
   ],
   other_video: [
     "warn",
-    "Several videos in this file",
-    "The one with the largest picture will be published. If you need another one, export it alone.",
+    gettext("Several videos in this file"),
+    gettext(
+      "The one with the largest picture will be published. If you need another one, export it alone.",
+    ),
   ],
-  hdr: ["info", "HDR", "It will be converted to standard colours."],
-  frame_rate: ["info", "High frame rate", "Some frames will be left out."],
-  surround: ["info", "Surround sound", "It will be mixed down to stereo."],
-  portrait: ["info", "Portrait", "It will be published upright, as it was shot."],
-  unknown_codec: ["info", "Unknown codec", "The portal will check the file after the upload."],
+  hdr: ["info", "HDR", gettext("It will be converted to standard colours.")],
+  frame_rate: ["info", gettext("High frame rate"), gettext("Some frames will be left out.")],
+  surround: ["info", gettext("Surround sound"), gettext("It will be mixed down to stereo.")],
+  portrait: [
+    "info",
+    // Translators: of a picture that is higher than wide.
+    gettext("Portrait"),
+    gettext("It will be published upright, as it was shot."),
+  ],
+  unknown_codec: [
+    "info",
+    gettext("Unknown codec"),
+    gettext("The portal will check the file after the upload."),
+  ],
   unknown: [
     "info",
-    "This file couldn’t be checked here",
-    "The portal will check it after the upload.",
+    gettext("This file couldn’t be checked here"),
+    gettext("The portal will check it after the upload."),
   ],
 };
 
@@ -90,7 +141,7 @@ const FINDINGS = {
 export function findingsOf(facts, limits, fileName) {
   const { container } = facts;
   if (container) {
-    const title = `This is ${container.name} file named .${extensionOf(fileName)}`;
+    const title = wronglyNamedText(container, extensionOf(fileName));
     return [{ code: "not_a_video", weight: "refuse", title, text: REMEDIES[container.kind] }];
   }
   const refusals = refusalCodes(facts, limits);
@@ -99,6 +150,25 @@ export function findingsOf(facts, limits, fileName) {
     const [weight, title, text] = FINDINGS[code] ?? ["info", code, ""];
     return { code, weight, title, text };
   });
+}
+
+/**
+ * Return the name of a format without its English article, and whether that is "an".
+ * @param {Container} container
+ */
+function formatOf({ name }) {
+  const format = name.replace(/^an? /, "");
+  return { format: FORMATS[format] ?? format, isAn: name.startsWith("an ") };
+}
+
+/** @param {Container} container @param {string} extension @returns {string} */
+function wronglyNamedText(container, extension) {
+  const { format, isAn } = formatOf(container);
+  return isAn
+    ? // Translators: format of a file, such as "AVI", and the end of its name.
+      gettext("This is an %(format)s file named .%(extension)s", { format, extension })
+    : // Translators: format of a file, such as "WebM", and the end of its name.
+      gettext("This is a %(format)s file named .%(extension)s", { format, extension });
 }
 
 /** Return the codes of refusals. @param {Facts} facts @param {Limits} limits */
@@ -140,7 +210,11 @@ export function factsText({ video, audio, duration_s }) {
   const parts = [];
   if (video) parts.push(`${video.width} × ${video.height}`);
   if (duration_s) parts.push(formatClock(wholeSeconds(duration_s)));
-  if (video?.fps) parts.push(`${Number(video.fps.toFixed(2))} fps`);
+  if (video?.fps) {
+    const rate = formatNumber(Number(video.fps.toFixed(2)));
+    // Translators: frames per second.
+    parts.push(gettext("%(rate)s fps", { rate }));
+  }
   if (video?.codec) parts.push(CODECS[video.codec] ?? video.codec.toUpperCase());
   if (audio) parts.push(formatChannels(audio.channels));
   return parts.join(" · ");
@@ -148,9 +222,11 @@ export function factsText({ video, audio, duration_s }) {
 
 /** @param {number} channels */
 function formatChannels(channels) {
-  if (channels === 1) return "mono";
-  if (channels === 2) return "stereo";
-  return channels === 6 ? "5.1 sound" : `${channels} channels`;
+  if (channels === 1) return gettext("mono");
+  if (channels === 2) return gettext("stereo");
+  if (channels === 6) return gettext("5.1 sound");
+  // Translators: channels of sound.
+  return ngettext("%(count)s channel", "%(count)s channels", channels, { count: channels });
 }
 
 /**
@@ -159,17 +235,33 @@ function formatChannels(channels) {
  * @returns {string} empty if it can
  */
 export function unsuitableReason(file, contentType, max_size_bytes) {
+  const { name } = file;
   if (!contentType) {
-    const container = containerByName(file.name);
-    if (container) return `“${file.name}” is ${container.name} file. ${REMEDIES[container.kind]}`;
-    return `“${file.name}” isn’t a video. Choose an MP4 or QuickTime file: .mp4, .m4v or .mov.`;
+    const container = containerByName(name);
+    if (container) return `${otherFormatText(container, name)} ${REMEDIES[container.kind]}`;
+    return gettext(
+      "“%(name)s” isn’t a video. Choose an MP4 or QuickTime file: .mp4, .m4v or .mov.",
+      { name },
+    );
   }
-  if (file.size === 0) return `“${file.name}” is empty. Choose another file.`;
+  if (file.size === 0) return gettext("“%(name)s” is empty. Choose another file.", { name });
   if (max_size_bytes > 0 && file.size > max_size_bytes) {
-    const limit = formatSize(max_size_bytes);
-    return `“${file.name}” is larger than ${limit}, the limit of this portal. Export it at a lower bit rate.`;
+    return gettext(
+      "“%(name)s” is larger than %(limit)s, the limit of this portal. Export it at a lower bit rate.",
+      { name, limit: formatSize(max_size_bytes) },
+    );
   }
   return "";
+}
+
+/** @param {Container} container @param {string} name of the file @returns {string} */
+function otherFormatText(container, name) {
+  const { format, isAn } = formatOf(container);
+  return isAn
+    ? // Translators: name of a file, and its format, such as "AVI".
+      gettext("“%(name)s” is an %(format)s file.", { name, format })
+    : // Translators: name of a file, and its format, such as "WebM".
+      gettext("“%(name)s” is a %(format)s file.", { name, format });
 }
 
 /**
@@ -181,14 +273,28 @@ export function quotaReason(file, chosen, left) {
   if (!left) return "";
   const most_bytes = left.size_bytes ?? Number.POSITIVE_INFINITY;
   const left_bytes = chosen.reduce((rest, { size_bytes }) => rest - size_bytes, most_bytes);
+  const { name } = file;
   if (left.videos !== null && chosen.length >= left.videos) {
-    const allowance = left.videos ? `only ${left.videos} more` : "no more videos";
-    return `“${file.name}” can’t be published now. Your account can publish ${allowance}. Try again later, or ask an owner of this portal to raise your limit.`;
+    if (!left.videos) {
+      return gettext(
+        "“%(name)s” can’t be published now. Your account can publish no more videos. Try again later, or ask an owner of this portal to raise your limit.",
+        { name },
+      );
+    }
+    const count = formatNumber(left.videos);
+    // Translators: the number of videos that the account can still publish.
+    return ngettext(
+      "“%(name)s” can’t be published now. Your account can publish only %(count)s more. Try again later, or ask an owner of this portal to raise your limit.",
+      "“%(name)s” can’t be published now. Your account can publish only %(count)s more. Try again later, or ask an owner of this portal to raise your limit.",
+      left.videos,
+      { name, count },
+    );
   }
   if (file.size <= left_bytes) return "";
-  const fileSize = formatSize(file.size);
-  const rest = formatSize(Math.max(0, left_bytes));
-  return `“${file.name}” is ${fileSize}, and your account has ${rest} of storage left. Delete videos and reload this page, or ask an owner of this portal to raise your limit.`;
+  return gettext(
+    "“%(name)s” is %(size)s, and your account has %(rest)s of storage left. Delete videos and reload this page, or ask an owner of this portal to raise your limit.",
+    { name, size: formatSize(file.size), rest: formatSize(Math.max(0, left_bytes)) },
+  );
 }
 
 /**
@@ -209,5 +315,8 @@ export function contentTypeOf({ name, type }) {
  * @param {{ fileName: string, size_bytes: number }} upload
  */
 export function wrongFile({ fileName, size_bytes }) {
-  return `This is a different file. Choose “${fileName}” (${formatSize(size_bytes)}), unchanged since the upload started, or discard the upload.`;
+  return gettext(
+    "This is a different file. Choose “%(name)s” (%(size)s), unchanged since the upload started, or discard the upload.",
+    { name: fileName, size: formatSize(size_bytes) },
+  );
 }

@@ -4,6 +4,7 @@
  */
 
 import { formatWhen } from "../format.js";
+import { gettext } from "../messages.js";
 import { needsSignIn } from "../people/session.js";
 import { ACCOUNT_CHANGED, AccountChanged } from "../people/sign-in-again.js";
 import {
@@ -90,14 +91,19 @@ export const TRANSFER = {
 /** @type {Record<Exclude<FailureCode, "">, [string, string]>} */
 const TRANSFER_ERRORS = {
   file_unreadable: [
-    "The file can’t be read any more",
-    "It was moved, changed or removed after you chose it, or its drive was disconnected. Reconnect it and try again, or choose the file again. Uploaded parts are kept.",
+    gettext("The file can’t be read any more"),
+    gettext(
+      "It was moved, changed or removed after you chose it, or its drive was disconnected. Reconnect it and try again, or choose the file again. Uploaded parts are kept.",
+    ),
   ],
   etag_hidden: [
-    "The file storage isn’t set up for uploads in parts",
-    "Its CORS rules must expose the ETag header. Tell the person who runs this portal.",
+    gettext("The file storage isn’t set up for uploads in parts"),
+    gettext("Its CORS rules must expose the ETag header. Tell the person who runs this portal."),
   ],
-  incomplete: ["The upload is incomplete", "Storage didn’t receive the whole file. Try again."],
+  incomplete: [
+    gettext("The upload is incomplete"),
+    gettext("Storage didn’t receive the whole file. Try again."),
+  ],
 };
 
 /**
@@ -105,30 +111,35 @@ const TRANSFER_ERRORS = {
  * @param {Error | null} error @returns {[title: string, text: string]}
  */
 export function describeTransferError(error) {
-  if (error instanceof NotPublished) return ["Upload this file again", error.message];
+  if (error instanceof NotPublished) return [gettext("Upload this file again"), error.message];
   if (isSignedOut(error)) {
-    return ["The upload has stopped", `${SIGNED_OUT} Uploaded parts are kept.`];
+    const isKept = gettext("Uploaded parts are kept.");
+    return [gettext("The upload has stopped"), `${SIGNED_OUT} ${isKept}`];
   }
-  if (error instanceof AccountChanged) return ["The upload has stopped", ACCOUNT_CHANGED];
+  if (error instanceof AccountChanged) return [gettext("The upload has stopped"), ACCOUNT_CHANGED];
   const quota = describeQuotaError(error);
   if (quota) return quota;
   if (error instanceof Refused) {
     const title = isTemporary(error.status)
-      ? "The portal is busy"
-      : "The portal can’t accept this file";
+      ? gettext("The portal is busy")
+      : gettext("The portal can’t accept this file");
     const reasons = error.faults.map((fault) => fault.message).join(" ");
-    return [title, reasons || error.detail || "Try again in a moment."];
+    return [title, reasons || error.detail || gettext("Try again in a moment.")];
   }
   if (error instanceof NoResponse) {
-    const text = "Check your connection, then try again. Nothing you typed is lost.";
-    return ["The portal can’t be reached", text];
+    const text = gettext("Check your connection, then try again. Nothing you typed is lost.");
+    return [gettext("The portal can’t be reached"), text];
   }
   if (error instanceof TransferFailed && error.code) return TRANSFER_ERRORS[error.code];
   if (error instanceof TransferFailed && error.status) {
-    const text = `It may be busy, or its upload link expired (status ${error.status}). Try again to get a new link.`;
-    return ["The file storage refused the upload", text];
+    const text = gettext(
+      "It may be busy, or its upload link expired (status %(status)s). Try again to get a new link.",
+      { status: error.status },
+    );
+    return [gettext("The file storage refused the upload"), text];
   }
-  return ["The upload was interrupted", "Check your connection to storage, then try again."];
+  const text = gettext("Check your connection to storage, then try again.");
+  return [gettext("The upload was interrupted"), text];
 }
 
 /**
@@ -138,12 +149,34 @@ export function describeTransferError(error) {
 export function describeQuotaError(error) {
   if (!(error instanceof Refused)) return null;
   const { code, detail, freeAt } = error;
-  if (code === "storage_quota_exceeded") return ["Not enough storage for this file", detail];
+  if (code === "storage_quota_exceeded") {
+    return [gettext("Not enough storage for this file"), detail];
+  }
   if (code !== "video_quota_exceeded") return null;
-  // Shown in the reader's time zone; the portal's text is in UTC.
-  const when = freeAt ? formatWhen(Date.parse(freeAt)) : "later";
-  const text = `Your account has reached its limit of videos per 24 hours. You can publish the next one ${when}; your upload is kept until then. To raise the limit, ask an owner of this portal.`;
-  return ["You’ve reached your publishing limit", text];
+  return [gettext("You’ve reached your publishing limit"), publishingLimitText(freeAt)];
+}
+
+/**
+ * Return the text about the limit of videos. Its time is in the reader's time zone; that in the
+ * portal's text is in UTC.
+ * @param {string} [freeAt] when the next video can be published, in ISO 8601
+ */
+function publishingLimitText(freeAt) {
+  if (!freeAt) {
+    return gettext(
+      "Your account has reached its limit of videos per 24 hours. You can publish the next one later; your upload is kept until then. To raise the limit, ask an owner of this portal.",
+    );
+  }
+  const { isToday, date, time } = formatWhen(Date.parse(freeAt));
+  return isToday
+    ? gettext(
+        "Your account has reached its limit of videos per 24 hours. You can publish the next one today at %(time)s; your upload is kept until then. To raise the limit, ask an owner of this portal.",
+        { time },
+      )
+    : gettext(
+        "Your account has reached its limit of videos per 24 hours. You can publish the next one on %(date)s at %(time)s; your upload is kept until then. To raise the limit, ask an owner of this portal.",
+        { date, time },
+      );
 }
 
 /** Return whether the portal may accept the same file another time. @param {Error | null} error */

@@ -5,6 +5,7 @@
 
 import { startCopyLink } from "../copy.js";
 import { announce, closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
+import { gettext } from "../messages.js";
 import { allowSignInPrompt, SIGNED_IN } from "../people/sign-in-again.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
@@ -135,7 +136,8 @@ class UploadPage {
     this.#drawPublishing(state);
     this.root.classList.toggle("upload--filled", state.uploads.length > 0);
     this.root.classList.toggle("upload--open", state.open > 0);
-    setText(this.drop, "[data-drop-words]", state.uploads.length ? "Upload more" : "Choose videos");
+    const dropText = state.uploads.length ? gettext("Upload more") : gettext("Choose videos");
+    setText(this.drop, "[data-drop-words]", dropText);
     if (state.focus) this.#focus(state.focus);
     else this.#keepFocus(focused, state, before);
     for (const message of state.announcements) announce(message);

@@ -7,6 +7,7 @@
  * is now, so that the video is never visible to more people than chosen.
  */
 
+import { gettext } from "../messages.js";
 import { ACCOUNT_CHANGED, AccountChanged } from "../people/sign-in-again.js";
 import { isSignedOut, NoResponse, Refused, SIGNED_OUT } from "../requests.js";
 import { retry } from "../retry.js";
@@ -16,8 +17,9 @@ import { canRetryTransfer, describeQuotaError, NotPublished } from "./failures.j
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
 /** Members of the request that have a field in the form. */
 const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
-const UNREACHABLE =
-  "The portal can’t be reached. Check your connection and publish again; your upload is safe.";
+const UNREACHABLE = gettext(
+  "The portal can’t be reached. Check your connection and publish again; your upload is safe.",
+);
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./upload.js").Details} Details */
@@ -131,11 +133,12 @@ function toNotPublished(error) {
   const others = error.faults.filter((fault) => !faults.includes(fault));
   const needsUpload = NEEDS_UPLOAD.has(error.code) || others.length > 0;
   if (faults.length && !needsUpload) {
-    const message = "Some details need your attention. They’re marked above.";
+    const message = gettext("Some details need your attention. They’re marked above.");
     return new NotPublished(faults, message, false);
   }
   const reasons = others.map(({ message }) => message).join(" ");
   const message = describeQuotaError(error)?.[1] || reasons || error.detail;
-  const fallback = `The portal responded with status ${error.status}. Try again.`;
+  const { status } = error;
+  const fallback = gettext("The portal responded with status %(status)s. Try again.", { status });
   return new NotPublished(faults, message || fallback, needsUpload);
 }

@@ -3,6 +3,7 @@
  * Pure.
  */
 
+import { gettext } from "../messages.js";
 import { contentTypeOf, quotaReason, unsuitableReason } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 
@@ -162,7 +163,7 @@ export function loosenedBy(state, number) {
  */
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && isFileOf(upload, file));
-  if (isListed) return `“${file.name}” is already in the list.`;
+  if (isListed) return gettext("“%(name)s” is already in the list.", { name: file.name });
   const fault = unsuitableReason(file, contentTypeOf(file), limits.size_bytes);
   const target = uploads.find(({ number }) => number === match);
   // The quota already counts an upload that continues.
@@ -189,8 +190,11 @@ function isFileOf(upload, file) {
  * @param {Upload} upload
  */
 export function faultsOf({ details }) {
-  const title = { pointer: "/title", message: "Give the video a title." };
-  const category = { pointer: "/categoryIds", message: "Choose at least one category." };
+  const title = { pointer: "/title", message: gettext("Give the video a title.") };
+  const category = {
+    pointer: "/categoryIds",
+    message: gettext("Choose at least one category."),
+  };
   return [
     ...(details.title.trim() ? [] : [title]),
     ...(details.categoryIds.length ? [] : [category]),

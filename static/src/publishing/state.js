@@ -3,10 +3,12 @@
  * next state. `store.js` runs the side effects.
  */
 
+import { formatNumber } from "../format.js";
+import { gettext, ngettext } from "../messages.js";
 import { needsSignIn } from "../people/session.js";
 import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
-import { announcementsOf, appliedText } from "./texts.js";
+import { announcementsOf, appliedAnnouncement } from "./texts.js";
 import * as own from "./upload.js";
 
 /** Events after which applying details to all uploads can't be undone. */
@@ -146,11 +148,8 @@ const pageHandlers = {
       else next = fault ? withRefused(next, choice, fault) : withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
     }
-    const files = names.length > 1 ? `${names.length} files` : names[0];
-    return {
-      ...next,
-      announcements: [...next.announcements, ...(files ? [`Uploading ${files}.`] : [])],
-    };
+    const announcements = names.length ? [uploadingText(names)] : [];
+    return { ...next, announcements: [...next.announcements, ...announcements] };
   },
 
   submitted(state) {
@@ -171,7 +170,8 @@ const pageHandlers = {
     const next = updateUpload(state, number, (upload) => {
       return { ...upload, video, request: null, publishing: "published" };
     });
-    return { ...next, announcements: [`“${video.title}” is published.`] };
+    const announcement = gettext("“%(title)s” is published.", { title: video.title });
+    return { ...next, announcements: [announcement] };
   },
 
   refused(state, { number, error }) {
@@ -232,7 +232,7 @@ const pageHandlers = {
       const faults = hasCategories ? is.without(upload.faults, "/categoryIds") : upload.faults;
       return { ...upload, faults, details: { ...upload.details, ...copied } };
     });
-    return { ...state, uploads, applied, announcements: [`${appliedText(applied)}.`] };
+    return { ...state, uploads, applied, announcements: [appliedAnnouncement(applied)] };
   },
 
   undo(state) {
@@ -241,7 +241,9 @@ const pageHandlers = {
       const { details, faults } = before;
       return is.isUnpublished(upload) ? { ...upload, details, faults } : upload;
     });
-    return { ...state, uploads, applied: [], announcements: ["Undone."] };
+    // Translators: announcement after the button "Undo".
+    const announcement = gettext("Undone.");
+    return { ...state, uploads, applied: [], announcements: [announcement] };
   },
 };
 
@@ -255,6 +257,15 @@ function updateUpload(state, number, change) {
     upload.number === number ? change(upload) : upload,
   );
   return { ...state, uploads };
+}
+
+/** Return the announcement of chosen files. @param {string[]} names of one or more */
+function uploadingText(names) {
+  const [name = ""] = names;
+  const { length } = names;
+  if (length === 1) return gettext("Uploading %(name)s.", { name });
+  const count = formatNumber(length);
+  return ngettext("Uploading %(count)s file.", "Uploading %(count)s files.", length, { count });
 }
 
 /**
@@ -277,7 +288,7 @@ function withChoice(state, { file, id, match }, now) {
  */
 function withRefused(state, { file: { name: fileName, size: size_bytes } }, text) {
   const blank = { ...own.newUpload(state.nextNumber, state.blank), fileName, size_bytes };
-  const title = "This file can’t be published";
+  const title = gettext("This file can’t be published");
   const findings = [{ code: "unsuitable", weight: /** @type {const} */ ("refuse"), title, text }];
   const upload = own.withInspection(blank, { facts: "", findings });
   const { nextNumber: number, uploads } = state;

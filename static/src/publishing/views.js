@@ -5,6 +5,7 @@
 
 import { element, setText, setTexts } from "../dom.js";
 import { formatSize } from "../format.js";
+import { gettext } from "../messages.js";
 import { CHOICES_CHANGED } from "../multi-select.js";
 import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
@@ -16,7 +17,8 @@ const REPLACEMENTS = { pause: "resume", resume: "pause" };
 const FIELD_ORDER = ["/file", "/title", "/categoryIds", "/description", "/tags", "/visibility"];
 /** Fields that hold one text each. */
 const TEXT_FIELDS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
-const COPY_HINT = "The categories, tags and visibility you set here";
+// Translators: what the button "Apply to all" applies.
+const COPY_HINT = gettext("The categories, tags and visibility you set here");
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -54,7 +56,7 @@ export class LineView {
       size: formatSize(upload.size_bytes),
       figure: standing.figure,
       rest: standing.rest ?? "",
-      workshop: processing?.stage === "failed" ? "What to do" : "Edit",
+      workshop: workshopText(processing?.stage === "failed"),
     });
     element(this.root, "[data-note]").classList.toggle("line__note--bad", Boolean(note.isBad));
     const isBad = standing.art === "bad";
@@ -100,7 +102,7 @@ export class LineView {
   #drawProgress(fileName, { share }) {
     const meter = element(this.root, "progress");
     meter.hidden = share === undefined;
-    meter.setAttribute("aria-label", `Progress of ${fileName}`);
+    meter.setAttribute("aria-label", gettext("Progress of %(name)s", { name: fileName }));
     if (typeof share === "number") meter.setAttribute("value", String(share));
     else meter.removeAttribute("value");
   }
@@ -115,7 +117,11 @@ export class LineView {
       element(this.root, `[data-action=${name}]`).hidden = !buttons.includes(name);
     }
     const remove = element(this.root, "[data-action=remove]");
-    remove.title = unfinished ? "Discard" : "Remove";
+    remove.title = unfinished
+      ? // Translators: button that gives up an unfinished upload.
+        gettext("Discard")
+      : // Translators: button that removes an upload from the list.
+        gettext("Remove");
     setText(remove, ".visually-hidden", remove.title);
   }
 
@@ -197,7 +203,7 @@ export class DetailsView {
       "trouble-title": trouble?.title ?? "",
       "trouble-text": trouble?.text ?? "",
       again: unfinished ?? "",
-      "pick-words": unfinished ? "Choose the file again" : "Replace file",
+      "pick-words": unfinished ? gettext("Choose the file again") : gettext("Replace file"),
     });
     element(notice, "[data-sign-in]").hidden = !trouble?.needsSignIn;
   }
@@ -242,6 +248,14 @@ export class DetailsView {
     notice.hidden = !publishError;
     element(notice, "[data-sign-in]").hidden = !SIGN_IN_MESSAGES.has(publishError);
   }
+}
+
+/** Return the text of the link to a video's workshop. @param {boolean} hasFailed */
+function workshopText(hasFailed) {
+  // Translators: link to the page of a video that couldn't be processed.
+  if (hasFailed) return gettext("What to do");
+  // Translators: link to the page on which a video is edited.
+  return gettext("Edit");
 }
 
 /** @param {import("../preflight/findings.js").Finding} finding */

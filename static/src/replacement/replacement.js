@@ -4,6 +4,7 @@
  */
 
 import { announce, confirmLeaving, element, setText, setTexts } from "../dom.js";
+import { gettext } from "../messages.js";
 import { allowSignInPrompt } from "../people/sign-in-again.js";
 import { contentTypeOf, unsuitableReason } from "../preflight/findings.js";
 import { FileUpload } from "../publishing/file-upload.js";
@@ -56,7 +57,7 @@ class NewFile {
     allowSignInPrompt();
     const sending = this.upload.send(file, contentType);
     this.cancel.focus();
-    announce(`Uploading ${file.name}.`);
+    announce(gettext("Uploading %(name)s.", { name: file.name }));
     try {
       if (await sending) this.#announceBegin();
     } catch (error) {
