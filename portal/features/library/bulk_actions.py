@@ -22,6 +22,7 @@ from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFo
 from portal.features.deletion import service as deletion
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
+from portal.http.languages import gettext, ngettext
 from portal.http.videos import read_video
 from portal.text import shown, whole_number
 from portal.videos import metadata
@@ -49,24 +50,8 @@ class ActionResult(StrEnum):
     TAG_LIMIT = "full"
 
 
-# Messages by the action of the form's button, or the reason for no action.
-MESSAGES = {
-    "delete": "{} deleted.",
-    "undo": "{} restored.",
-    "add-tags": "Tags added to {}.",
-    "remove-tags": "Tags removed from {}.",
-    "category": "Category set for {}.",
-    "visibility": "Visibility set for {}.",
-    "nothing": "No changes made. Select videos first.",
-    "incomplete": "No changes made. Choose a value first.",
-}
-# Verbs for one video and for several, and the rest of the sentence.
-FAILURE_MESSAGES = {
-    ActionResult.FORBIDDEN: ("was", "were", "not changed. You can only change your own videos."),
-    ActionResult.NOT_FOUND: ("is", "are", "no longer available."),
-    ActionResult.CONFLICT: ("was", "were", "changed by someone else. Try again."),
-    ActionResult.TAG_LIMIT: ("has", "have", "reached the limit for tags."),
-}
+# In the order of their sentences.
+FAILURES = tuple(result for result in ActionResult if result is not ActionResult.DONE)
 RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
     NotAllowed: ActionResult.FORBIDDEN,
     VideoNotFound: ActionResult.NOT_FOUND,
@@ -160,7 +145,7 @@ def toast_of(args: MultiDict[str, str]) -> dict[str, Any] | None:
     }
     ids = args.getlist("undo")[:MAX_SELECTED] if action == "delete" else []
     undo_ids = [text for text in ids if parse_video_id(text)]
-    message = " ".join(_result_sentences(action, counts)) if action in MESSAGES else ""
+    message = " ".join(_result_sentences(action, counts))
     if not message:
         return None
     timeout_s = deletion.UNDO_S if undo_ids else TIMEOUT_S
@@ -266,19 +251,97 @@ def _toast_arguments(
 
 
 def _result_sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]:
-    if action in ("nothing", "incomplete"):
-        yield MESSAGES[action]
-        return
-    if done := counts[ActionResult.DONE]:
-        yield MESSAGES[action].format(_videos_in_words(done))
-    for result, (singular, plural, words) in FAILURE_MESSAGES.items():
-        count = counts[result]
-        if count and action == "undo" and result is ActionResult.NOT_FOUND:
-            verb = "was" if count == 1 else "were"
-            yield f"Too late to undo: {_videos_in_words(count)} {verb} permanently deleted."
-        elif count:
-            yield f"{count} {singular if count == 1 else plural} {words}"
+    """Yield nothing for an unknown action."""
+    done = counts[ActionResult.DONE]
+    if action == "nothing":
+        yield gettext("No changes made. Select videos first.")
+    elif action == "incomplete":
+        yield gettext("No changes made. Choose a value first.")
+    elif sentence := _done_words(action, done):
+        if done:
+            yield sentence
+        for result in FAILURES:
+            if count := counts[result]:
+                yield _failure_words(action, result, count)
 
 
-def _videos_in_words(count: int) -> str:
-    return "1 video" if count == 1 else f"{count} videos"
+def _done_words(action: str, count: int) -> str:
+    """Return the sentence about videos that an action has changed; empty if there is no such."""
+    match action:
+        case "delete":
+            return ngettext(
+                "%(count)s video deleted.", "%(count)s videos deleted.", count, count=count
+            )
+        case "undo":
+            return ngettext(
+                "%(count)s video restored.", "%(count)s videos restored.", count, count=count
+            )
+        case "add-tags":
+            return ngettext(
+                "Tags added to %(count)s video.",
+                "Tags added to %(count)s videos.",
+                count,
+                count=count,
+            )
+        case "remove-tags":
+            return ngettext(
+                "Tags removed from %(count)s video.",
+                "Tags removed from %(count)s videos.",
+                count,
+                count=count,
+            )
+        case "category":
+            return ngettext(
+                "Category set for %(count)s video.",
+                "Category set for %(count)s videos.",
+                count,
+                count=count,
+            )
+        case "visibility":
+            return ngettext(
+                "Visibility set for %(count)s video.",
+                "Visibility set for %(count)s videos.",
+                count,
+                count=count,
+            )
+    return ""
+
+
+def _failure_words(action: str, result: ActionResult, count: int) -> str:
+    """Return the sentence about videos that an action has not changed."""
+    if action == "undo" and result is ActionResult.NOT_FOUND:
+        return ngettext(
+            "Too late to undo: %(count)s video was permanently deleted.",
+            "Too late to undo: %(count)s videos were permanently deleted.",
+            count,
+            count=count,
+        )
+    # Translators: the number is one of videos, after a sentence such as "3 videos deleted."
+    match result:
+        case ActionResult.FORBIDDEN:
+            return ngettext(
+                "%(count)s was not changed. You can only change your own videos.",
+                "%(count)s were not changed. You can only change your own videos.",
+                count,
+                count=count,
+            )
+        case ActionResult.CONFLICT:
+            return ngettext(
+                "%(count)s was changed by someone else. Try again.",
+                "%(count)s were changed by someone else. Try again.",
+                count,
+                count=count,
+            )
+        case ActionResult.TAG_LIMIT:
+            return ngettext(
+                "%(count)s has reached the limit for tags.",
+                "%(count)s have reached the limit for tags.",
+                count,
+                count=count,
+            )
+    return ngettext(
+        "%(count)s is no longer available.",
+        "%(count)s are no longer available.",
+        count,
+        count=count,
+    )
