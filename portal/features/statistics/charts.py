@@ -1,4 +1,4 @@
-"""Bars and axes of charts over time, as plain values. Pure.
+"""Bars and axes of charts over time, as plain values in the language of the page.
 
 Positions are percentages, so that a chart fits any width without scripts and inline styles. The
 templates in `templates/statistics/` draw the charts.
@@ -12,6 +12,9 @@ from itertools import count, groupby
 
 from portal.features.statistics.figures import Sums
 from portal.features.statistics.reading import DayFigures
+from portal.features.statistics.words import day_in_words, day_of_year, month_in_words
+from portal.http.formatting import number
+from portal.http.languages import gettext
 
 # Longest periods with a bar for each day, and for each week.
 MAX_DAILY_BARS = 92
@@ -50,8 +53,11 @@ class Span(Sums):
     @property
     def words(self) -> str:
         """Return the days in words."""
-        end = f"{self.end.day} {self.end:%b %Y}"
-        return end if self.start == self.end else f"{self.start.day} {self.start:%b} to {end}"
+        last = day_in_words(self.end)
+        if self.start == self.end:
+            return last
+        # Translators: consecutive days, such as "29 Dec to 4 Jan 2026".
+        return gettext("%(first)s to %(last)s", first=day_of_year(self.start), last=last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Measure:
     """Figure that a chart shows over time.
 
     `values` returns the values of a bar, the highest one first; None is unknown. `words` returns
-    the text of a bar.
+    the text of a bar. `name` and `hint` are messages.
     """
 
     name: str
@@ -118,11 +124,16 @@ def _draw_chart(measure: Measure, rows: Sequence[Span]) -> Chart:
     values = [[value or 0 for value in measure.values(row)] for row in rows]
     steps = axis_steps(math.ceil(max(first for first, *_ in values)))
     bars = [
-        (f"{row.words}: {measure.words(row)}", [100 * value / steps[-1] for value in values_of])
+        (_bar_words(measure, row), [100 * value / steps[-1] for value in values_of])
         for row, values_of in zip(rows, values, strict=True)
     ]
-    labels = [Mark(100 - 100 * step / steps[-1], f"{step:,}{measure.unit}") for step in steps]
+    labels = [Mark(100 - 100 * step / steps[-1], number(step) + measure.unit) for step in steps]
     return Chart(measure, bars, labels)
+
+
+def _bar_words(measure: Measure, row: Span) -> str:
+    # Translators: text of a bar of a chart, such as "4 Jan 2026: 3 views, 5 min watched".
+    return gettext("%(days)s: %(figures)s", days=row.words, figures=measure.words(row))
 
 
 def _date_marks(rows: Sequence[Span], *, has_days: bool) -> list[Mark]:
@@ -130,11 +141,11 @@ def _date_marks(rows: Sequence[Span], *, has_days: bool) -> list[Mark]:
     distance = -(-len(rows) // MAX_DATE_MARKS)
     return [
         Mark(
-            100 * (number + 0.5) / len(rows),
-            f"{row.start.day} {row.start:%b}" if has_days else f"{row.start:%b %Y}",
+            100 * (place + 0.5) / len(rows),
+            day_of_year(row.start) if has_days else month_in_words(row.start),
         )
-        for number, row in enumerate(rows)
-        if number % distance == 0
+        for place, row in enumerate(rows)
+        if place % distance == 0
     ]
 
 

@@ -23,9 +23,13 @@ from portal.features.statistics.reading import (
     rank_videos,
     read_statistics,
 )
+from portal.features.statistics.words import tenths
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
+from portal.http.formatting import number
+from portal.http.languages import gettext
 from portal.http.server.limits import Rate
+from portal.messages import Message
 from portal.text import shown
 from portal.videos.library import listed_for
 
@@ -33,9 +37,10 @@ blueprint = Blueprint("library_statistics", __name__)
 
 PAGE_SIZE = 25
 SORTED_COLUMNS = {
-    Ranking.VIEWS: "Views",
-    Ranking.WATCH_TIME: "Watch time",
-    Ranking.AVERAGE_SHARE: "Average share",
+    Ranking.VIEWS: Message("Views"),
+    Ranking.WATCH_TIME: Message("Watch time"),
+    # Translators: head of a column: the average share of a video that viewers watch.
+    Ranking.AVERAGE_SHARE: Message("Average share"),
 }
 # Columns of the file of videos.
 VIDEO_COLUMNS = ("id", "title", "views", "viewers", "watch_seconds", "average_share")
@@ -48,30 +53,42 @@ CSV_TIMEOUT_S = 600
 def _startup_words(row: Span) -> str:
     median, p95 = row.startup_s
     if median is None or p95 is None:
-        return "unknown"
-    return f"half within {median:.1f} s, 95% within {p95:.1f} s"
+        # Translators: a start-up time, after the day of a bar: "4 Jan 2026: unknown".
+        return gettext("unknown")
+    # Translators: start-up times of viewers, after the day of a bar. "s" are seconds.
+    return gettext(
+        "half within %(median)s s, 95%% within %(p95)s s", median=tenths(median), p95=tenths(p95)
+    )
+
+
+def _stalls_words(row: Span) -> str:
+    # Translators: a number of stalls, after the day of a bar: "4 Jan 2026: 1.5 per hour".
+    return gettext("%(stalls)s per hour", stalls=tenths(row.stalls_per_hour))
 
 
 MEASURES = (
     VIEWS,
     Measure(
-        "Start-up time",
+        Message("Start-up time"),
         lambda row: (row.startup_s.p95, row.startup_s.median),
         _startup_words,
-        "Half of the viewers wait no longer than the solid part, 95% no longer than the whole bar.",
+        Message(
+            "Half of the viewers wait no longer than the solid part, 95% no longer than the whole"
+            " bar."
+        ),
         unit=" s",
     ),
     Measure(
-        "Stalls per hour",
+        Message("Stalls per hour"),
         lambda row: (row.stalls_per_hour,),
-        lambda row: f"{row.stalls_per_hour:.1f} per hour",
-        "Pauses to load, per hour watched.",
+        _stalls_words,
+        Message("Pauses to load, per hour watched."),
     ),
     Measure(
-        "Failures",
+        Message("Failures"),
         lambda row: (row.failures,),
-        lambda row: f"{row.failures:,}",
-        "Playback that ended with an error.",
+        lambda row: number(row.failures),
+        Message("Playback that ended with an error."),
     ),
 )
 
