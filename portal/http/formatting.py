@@ -108,6 +108,11 @@ def bit_rate(rate_bps: int) -> Message:
     return Message("%(rate)s Mbit/s", rate=numeral(rate_bps / 1_000_000, 1))
 
 
+def tenths(value: float) -> Message:
+    """Return a number with one digit of its fraction."""
+    return numeral(value, 1)
+
+
 def views_in_words(views: int) -> Message:
     """Return a number of views as `1.2K views`, rounded down."""
     value = views
@@ -163,6 +168,7 @@ WORDS = (
     queue_words,
     role_words,
     size_in_words,
+    tenths,
     time_left,
     views_in_words,
     visibility_words,

@@ -13,7 +13,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from quart import Quart, current_app, request
+from quart import Quart, current_app, has_request_context, request
 
 from portal import messages
 from portal.config import Config
@@ -76,7 +76,9 @@ def install_languages(app: Quart) -> None:
 
 
 def current_language() -> str:
-    """Return the code of the language of the current response."""
+    """Return the code of the language of the current response; English outside of requests."""
+    if not has_request_context():
+        return ENGLISH
     state = state_of(request.scope)
     if not state.language:
         state.language = _asked() or _preferred()
@@ -91,25 +93,25 @@ def direction() -> str:
 def gettext(message: str, /, **values: Any) -> str:
     """Return a text in the current language, with values for its placeholders."""
     text = _catalogue().gettext(message)
-    return text % values if values else text
+    return _filled(text, values)
 
 
 def ngettext(message: str, plural: str, count: int, /, **values: Any) -> str:
     """Return a text in the form for a number, in the current language."""
     text = _catalogue().ngettext(message, plural, count)
-    return text % values if values else text
+    return _filled(text, values)
 
 
 def pgettext(context: str, message: str, /, **values: Any) -> str:
     """Return a text, of which English has only one word for several meanings."""
     text = _catalogue().pgettext(context, message)
-    return text % values if values else text
+    return _filled(text, values)
 
 
 def npgettext(context: str, message: str, plural: str, count: int, /, **values: Any) -> str:
     """Return a text of one of several meanings in the form for a number."""
     text = _catalogue().npgettext(context, message, plural, count)
-    return text % values if values else text
+    return _filled(text, values)
 
 
 def translated(value: Any) -> Any:
@@ -125,6 +127,11 @@ def in_words(words: Callable[..., Any]) -> Callable[..., Any]:
         return translated(words(*args))
 
     return translated_words
+
+
+def _filled(text: str, values: Mapping[str, Any]) -> str:
+    """Return a text with values, of which messages are translated."""
+    return text % {name: translated(value) for name, value in values.items()} if values else text
 
 
 def _catalogue() -> catalogues.NullTranslations:

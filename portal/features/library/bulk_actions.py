@@ -50,6 +50,8 @@ class ActionResult(StrEnum):
     TAG_LIMIT = "full"
 
 
+# In the order of their sentences.
+FAILURES = tuple(result for result in ActionResult if result is not ActionResult.DONE)
 RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
     NotAllowed: ActionResult.FORBIDDEN,
     VideoNotFound: ActionResult.NOT_FOUND,
@@ -249,24 +251,22 @@ def _toast_arguments(
 
 
 def _result_sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]:
-    """Yield the sentences about an action; none for an unknown one."""
+    """Yield nothing for an unknown action."""
+    done = counts[ActionResult.DONE]
     if action == "nothing":
         yield gettext("No changes made. Select videos first.")
-        return
-    if action == "incomplete":
+    elif action == "incomplete":
         yield gettext("No changes made. Choose a value first.")
-        return
-    done_words = _done_words(action, counts[ActionResult.DONE])
-    if not done_words:
-        return
-    for result in ActionResult:
-        if counts[result]:
-            is_done = result is ActionResult.DONE
-            yield done_words if is_done else _failure_words(action, result, counts[result])
+    elif sentence := _done_words(action, done):
+        if done:
+            yield sentence
+        for result in FAILURES:
+            if count := counts[result]:
+                yield _failure_words(action, result, count)
 
 
 def _done_words(action: str, count: int) -> str:
-    """Return the sentence about the videos that were changed; empty for an unknown action."""
+    """Return the sentence about videos that an action has changed; empty if there is no such."""
     match action:
         case "delete":
             return ngettext(
@@ -308,7 +308,7 @@ def _done_words(action: str, count: int) -> str:
 
 
 def _failure_words(action: str, result: ActionResult, count: int) -> str:
-    """Return the sentence about the videos that were not changed for one reason."""
+    """Return the sentence about videos that an action has not changed."""
     if action == "undo" and result is ActionResult.NOT_FOUND:
         return ngettext(
             "Too late to undo: %(count)s video was permanently deleted.",
@@ -316,19 +316,12 @@ def _failure_words(action: str, result: ActionResult, count: int) -> str:
             count,
             count=count,
         )
+    # Translators: the number is one of videos, after a sentence such as "3 videos deleted."
     match result:
         case ActionResult.FORBIDDEN:
-            # Translators: a number of videos. The sentence follows one about changed videos.
             return ngettext(
                 "%(count)s was not changed. You can only change your own videos.",
                 "%(count)s were not changed. You can only change your own videos.",
-                count,
-                count=count,
-            )
-        case ActionResult.NOT_FOUND:
-            return ngettext(
-                "%(count)s is no longer available.",
-                "%(count)s are no longer available.",
                 count,
                 count=count,
             )
@@ -339,9 +332,16 @@ def _failure_words(action: str, result: ActionResult, count: int) -> str:
                 count,
                 count=count,
             )
+        case ActionResult.TAG_LIMIT:
+            return ngettext(
+                "%(count)s has reached the limit for tags.",
+                "%(count)s have reached the limit for tags.",
+                count,
+                count=count,
+            )
     return ngettext(
-        "%(count)s has reached the limit for tags.",
-        "%(count)s have reached the limit for tags.",
+        "%(count)s is no longer available.",
+        "%(count)s are no longer available.",
         count,
         count=count,
     )

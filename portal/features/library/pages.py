@@ -18,9 +18,10 @@ from portal.features.watching.positions import BegunVideo, fetch_begun
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.formatting import views_in_words
+from portal.http.languages import gettext, ngettext
 from portal.http.server.limits import Rate
 from portal.http.videos import find_videos
-from portal.text import shown
+from portal.messages import Message, numeral
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import BY_VIEWS, ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_in_order, fetch_videos, parse_video_id
@@ -32,37 +33,40 @@ PAGE_SIZE = 24
 # Videos of "Continue watching".
 MAX_BEGUN = 8
 MAX_TAG_LENGTH = 500
+# Translators: orders of a list of videos.
 SORT_WORDS = {
-    Sort.RELEVANCE: "Best match",
-    Sort.NEWEST: "Newest first",
-    Sort.OLDEST: "Oldest first",
-    Sort.TITLE: "Title A–Z",  # noqa: RUF001 - a dash
-    Sort.LONGEST: "Longest first",
-    Sort.MOST_WATCHED: "Most watched",
+    Sort.RELEVANCE: Message("Best match"),
+    Sort.NEWEST: Message("Newest first"),
+    Sort.OLDEST: Message("Oldest first"),
+    Sort.TITLE: Message("Title A–Z"),  # noqa: RUF001 - a dash
+    Sort.LONGEST: Message("Longest first"),
+    Sort.MOST_WATCHED: Message("Most watched"),
 }
 
 # Value of `whose` in the address: the videos of all owners.
 ALL_OWNERS = "all"
+# Translators: orders of a table of videos.
 TABLE_SORT_WORDS = SORT_WORDS | {
-    Sort.TITLE_LAST: "Title Z–A",  # noqa: RUF001 - a dash
-    Sort.SHORTEST: "Shortest first",
-    Sort.LARGEST: "Largest first",
-    Sort.SMALLEST: "Smallest first",
-    Sort.STATE: "Failed first",
-    Sort.STATE_LAST: "Ready first",
-    Sort.VISIBILITY: "Private first",
-    Sort.VISIBILITY_LAST: "Unlisted first",
-    Sort.LEAST_WATCHED: "Least watched",
+    Sort.TITLE_LAST: Message("Title Z–A"),  # noqa: RUF001 - a dash
+    Sort.SHORTEST: Message("Shortest first"),
+    Sort.LARGEST: Message("Largest first"),
+    Sort.SMALLEST: Message("Smallest first"),
+    Sort.STATE: Message("Failed first"),
+    Sort.STATE_LAST: Message("Ready first"),
+    Sort.VISIBILITY: Message("Private first"),
+    Sort.VISIBILITY_LAST: Message("Unlisted first"),
+    Sort.LEAST_WATCHED: Message("Least watched"),
 }
 # Columns by name: label, order when chosen, and the opposite order.
+# Translators: heads of columns of a table of videos. "Published" is a date.
 COLUMNS = {
-    "title": ("Title", Sort.TITLE, Sort.TITLE_LAST),
-    "state": ("Status", Sort.STATE, Sort.STATE_LAST),
-    "visibility": ("Visibility", Sort.VISIBILITY, Sort.VISIBILITY_LAST),
-    "length": ("Length", Sort.LONGEST, Sort.SHORTEST),
-    "size": ("Size", Sort.LARGEST, Sort.SMALLEST),
-    "views": ("Views", Sort.MOST_WATCHED, Sort.LEAST_WATCHED),
-    "date": ("Published", Sort.NEWEST, Sort.OLDEST),
+    "title": (Message("Title"), Sort.TITLE, Sort.TITLE_LAST),
+    "state": (Message("Status"), Sort.STATE, Sort.STATE_LAST),
+    "visibility": (Message("Visibility"), Sort.VISIBILITY, Sort.VISIBILITY_LAST),
+    "length": (Message("Length"), Sort.LONGEST, Sort.SHORTEST),
+    "size": (Message("Size"), Sort.LARGEST, Sort.SMALLEST),
+    "views": (Message("Views"), Sort.MOST_WATCHED, Sort.LEAST_WATCHED),
+    "date": (Message("Published"), Sort.NEWEST, Sort.OLDEST),
 }
 
 
@@ -92,16 +96,22 @@ class Listing:
     @property
     def count_words(self) -> str:
         """Return the number of videos in words."""
-        total = self.page.total
-        if total > COUNT_CAP:
-            return f"{COUNT_CAP:,}+ videos"
-        return "1 video" if total == 1 else f"{total:,} videos" if total else "No videos"
+        count = numeral(self.count)
+        if self.is_capped:
+            return gettext("%(count)s+ videos", count=count)
+        if not self.count:
+            return gettext("No videos")
+        return ngettext("%(count)s video", "%(count)s videos", self.count, count=count)
 
     @property
-    def filter_words(self) -> str:
-        """Return the searched text in words."""
-        words = f"for “{shown(self.query.text)}”" if self.query.text else ""
-        return f"{words}. No results for “{shown(self.typed)}”." if self.typed else words
+    def count(self) -> int:
+        """Return the number of videos, as far as they are counted."""
+        return min(self.page.total, COUNT_CAP)
+
+    @property
+    def is_capped(self) -> bool:
+        """Return whether there are more videos than are counted."""
+        return self.page.total > COUNT_CAP
 
     @property
     def default_sort(self) -> Sort:
@@ -189,14 +199,14 @@ async def table() -> str:
     )
     return await render_template(
         "library/table.html",
-        name="My videos" if person.account_id else "Manage videos",
+        name=gettext("My videos") if person.account_id else gettext("Manage videos"),
         listing=listing,
-        owners=[("", "My videos"), (ALL_OWNERS, "All videos")] if sees_others else [],
+        owners=[("", gettext("My videos")), (ALL_OWNERS, gettext("All videos"))]
+        if sees_others
+        else [],
         columns=_column_heads(listing),
         categories=await web_context().categories.names(),
-        visibilities=[(value, value.capitalize()) for value in Visibility]
-        if person.account_id
-        else [],
+        visibilities=list(Visibility) if person.account_id else [],
         may_delete=person.may(Action.DELETE, owner_id=person.account_id),
         toast=toast_of(request.args),
         **await _video_values(listing.videos),
@@ -226,7 +236,7 @@ async def _read_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
     return LibraryQuery(
         text=text,
         category_id=next(
-            (number for number in categories if str(number) == parameters.get("category")), None
+            (key for key in categories if str(key) == parameters.get("category")), None
         ),
         status=next((value for value in VideoStatus if value == parameters.get("status")), None),
         tag=one_line(parameters.get("tag", ""))[:MAX_TAG_LENGTH],

@@ -1,4 +1,4 @@
-"""Bars and axes of charts over time, as plain values. Pure.
+"""Bars and axes of charts over time, as plain values in the language of the page.
 
 Positions are percentages, so that a chart fits any width without scripts and inline styles. The
 templates in `templates/statistics/` draw the charts.
@@ -12,7 +12,8 @@ from itertools import count, groupby
 
 from portal.features.statistics.figures import Sums
 from portal.features.statistics.reading import DayFigures
-from portal.messages import Message, numeral
+from portal.http.languages import gettext, translated
+from portal.messages import numeral
 from portal.text import date_in_words, day_in_words, month_in_words
 
 # Longest periods with a bar for each day, and for each week.
@@ -50,13 +51,13 @@ class Span(Sums):
     end: date
 
     @property
-    def words(self) -> Message:
+    def words(self) -> str:
         """Return the days in words."""
-        end = date_in_words(self.end)
+        last: str = translated(date_in_words(self.end))
         if self.start == self.end:
-            return end
-        # Translators: consecutive days, such as 29 Jan to 4 Feb 2026.
-        return Message("%(first)s to %(last)s", first=day_in_words(self.start), last=end)
+            return last
+        # Translators: consecutive days, such as "29 Dec to 4 Jan 2026".
+        return gettext("%(first)s to %(last)s", first=day_in_words(self.start), last=last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Measure:
     """Figure that a chart shows over time.
 
     `values` returns the values of a bar, the highest one first; None is unknown. `words` returns
-    the text of a bar.
+    the text of a bar. `name` and `hint` are messages.
     """
 
     name: str
@@ -123,18 +124,19 @@ def _draw_chart(measure: Measure, rows: Sequence[Span]) -> Chart:
     values = [[value or 0 for value in measure.values(row)] for row in rows]
     steps = axis_steps(math.ceil(max(first for first, *_ in values)))
     bars = [
-        (_bar_words(row, measure), [100 * value / steps[-1] for value in values_of])
+        (_bar_words(measure, row), [100 * value / steps[-1] for value in values_of])
         for row, values_of in zip(rows, values, strict=True)
     ]
     labels = [
-        Mark(100 - 100 * step / steps[-1], f"{numeral(step)}{measure.unit}") for step in steps
+        Mark(100 - 100 * step / steps[-1], translated(numeral(step)) + measure.unit)
+        for step in steps
     ]
     return Chart(measure, bars, labels)
 
 
-def _bar_words(row: Span, measure: Measure) -> Message:
-    # Translators: the text of a bar of a chart, such as 3 Jan 2026: 12 views.
-    return Message("%(days)s: %(figures)s", days=row.words, figures=measure.words(row))
+def _bar_words(measure: Measure, row: Span) -> str:
+    # Translators: text of a bar of a chart, such as "4 Jan 2026: 3 views, 5 min watched".
+    return gettext("%(days)s: %(figures)s", days=row.words, figures=measure.words(row))
 
 
 def _date_marks(rows: Sequence[Span], *, has_days: bool) -> list[Mark]:
@@ -142,11 +144,11 @@ def _date_marks(rows: Sequence[Span], *, has_days: bool) -> list[Mark]:
     distance = -(-len(rows) // MAX_DATE_MARKS)
     return [
         Mark(
-            100 * (number + 0.5) / len(rows),
-            day_in_words(row.start) if has_days else month_in_words(row.start),
+            100 * (place + 0.5) / len(rows),
+            translated(day_in_words(row.start) if has_days else month_in_words(row.start)),
         )
-        for number, row in enumerate(rows)
-        if number % distance == 0
+        for place, row in enumerate(rows)
+        if place % distance == 0
     ]
 
 

@@ -25,6 +25,7 @@ from portal.features.statistics.reading import (
 )
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
+from portal.http.languages import gettext, translated
 from portal.http.server.limits import Rate
 from portal.messages import Message, numeral
 from portal.text import shown
@@ -33,10 +34,10 @@ from portal.videos.library import listed_for
 blueprint = Blueprint("library_statistics", __name__)
 
 PAGE_SIZE = 25
-# Translators: columns of a table of videos.
 SORTED_COLUMNS = {
     Ranking.VIEWS: Message("Views"),
     Ranking.WATCH_TIME: Message("Watch time"),
+    # Translators: head of a column: the average share of a video that viewers watch.
     Ranking.AVERAGE_SHARE: Message("Average share"),
 }
 # Columns of the file of videos.
@@ -47,17 +48,22 @@ CSV_CHUNK = 2_000
 CSV_TIMEOUT_S = 600
 
 
-def _startup_words(row: Span) -> Message:
+def _startup_words(row: Span) -> str:
     median, p95 = row.startup_s
     if median is None or p95 is None:
-        # Translators: a start-up time, after the days.
-        return Message("unknown")
-    # Translators: the start-up times of half and of 95% of the viewers, after the days.
-    return Message(
+        # Translators: a start-up time, after the day of a bar: "4 Jan 2026: unknown".
+        return gettext("unknown")
+    # Translators: start-up times of viewers, after the day of a bar. "s" are seconds.
+    return gettext(
         "half within %(median)s s, 95%% within %(p95)s s",
         median=numeral(median, 1),
         p95=numeral(p95, 1),
     )
+
+
+def _stalls_words(row: Span) -> str:
+    # Translators: a number of stalls, after the day of a bar: "4 Jan 2026: 1.5 per hour".
+    return gettext("%(stalls)s per hour", stalls=numeral(row.stalls_per_hour, 1))
 
 
 MEASURES = (
@@ -67,21 +73,21 @@ MEASURES = (
         lambda row: (row.startup_s.p95, row.startup_s.median),
         _startup_words,
         Message(
-            "Half of the viewers wait no longer than the solid part, 95% no longer than the "
-            "whole bar."
+            "Half of the viewers wait no longer than the solid part, 95% no longer than the whole"
+            " bar."
         ),
         unit=" s",
     ),
     Measure(
         Message("Stalls per hour"),
         lambda row: (row.stalls_per_hour,),
-        lambda row: Message("%(number)s per hour", number=numeral(row.stalls_per_hour, 1)),
+        _stalls_words,
         Message("Pauses to load, per hour watched."),
     ),
     Measure(
         Message("Failures"),
         lambda row: (row.failures,),
-        lambda row: numeral(row.failures),
+        lambda row: translated(numeral(row.failures)),
         Message("Playback that ended with an error."),
     ),
 )

@@ -27,8 +27,10 @@ from portal.features.statistics.reading import (
 from portal.http.auth import Policy, policy
 from portal.http.composition import web_context
 from portal.http.formatting import position
+from portal.http.languages import gettext, ngettext, translated
 from portal.http.videos import read_video, spread_frames
-from portal.text import duration_in_words
+from portal.messages import Message, numeral
+from portal.text import date_in_words, duration_in_words
 from portal.transcoding.captions.sentences import join_sentences
 from portal.transcoding.packaging.webvtt import read_webvtt
 
@@ -51,8 +53,18 @@ LEAST_DROP = 0.03
 SITE_ROWS = 10
 # Distance from the edges of a chart at which tips don't fit in the middle of their position.
 TIP_EDGE_PERCENT = 20.0
-DEVICES = {"phone": "Phones", "tablet": "Tablets", "desktop": "Computers", "tv": "TVs"}
-PLACES = {"page": "On this portal", "embed": "Embedded in other sites", "other": "In other players"}
+DEVICES = {
+    "phone": Message("Phones"),
+    "tablet": Message("Tablets"),
+    "desktop": Message("Computers"),
+    "tv": Message("TVs"),
+}
+# Translators: places where videos are watched.
+PLACES = {
+    "page": Message("On this portal"),
+    "embed": Message("Embedded in other sites"),
+    "other": Message("In other players"),
+}
 # Watch times from which minutes, or seconds, are left out.
 MANY_HOURS = 100
 MANY_MINUTES = 10
@@ -148,11 +160,16 @@ class Transcript:
 
 
 def _views_words(row: Span) -> str:
-    views = f"{row.views:,} {'view' if row.views == 1 else 'views'}"
-    return f"{views}, {watch_time(row.watch_s)} watched"
+    return ngettext(
+        "%(count)s view, %(time)s watched",
+        "%(count)s views, %(time)s watched",
+        row.views,
+        count=numeral(row.views),
+        time=watch_time(row.watch_s),
+    )
 
 
-VIEWS = Measure("Views", lambda row: (row.views,), _views_words)
+VIEWS = Measure(Message("Views"), lambda row: (row.views,), _views_words)
 
 
 @blueprint.app_template_global()
@@ -171,24 +188,31 @@ def period_name(period: Period) -> str:
 @blueprint.app_template_filter()
 def percent(share: float) -> str:
     """Return a share from 0 to 1 in percent; only a share of zero is shown as zero."""
-    return "under 1%" if 0 < share < 0.005 else f"{share:.0%}"
+    if 0 < share < 0.005:
+        return gettext("under %(percent)s%%", percent=1)
+    return gettext("%(percent)s%%", percent=f"{100 * share:.0f}")
 
 
 @blueprint.app_template_filter()
 def watch_time(seconds: float) -> str:
     """Return a watch time with the units that matter at its length."""
     if seconds >= MANY_HOURS * 3600:
-        return f"{round(seconds / 3600):,} h"
+        # Translators: a time in hours.
+        return gettext("%(hours)s h", hours=numeral(round(seconds / 3600)))
     if seconds >= MANY_MINUTES * 60:
         seconds = 60 * round(seconds / 60)
-    return duration_in_words(round(seconds)) or "0 s"
+    words: str = translated(duration_in_words(round(seconds)))
+    return words
 
 
 @blueprint.app_template_filter()
 def days_words(part: PartFigures) -> str:
     """Return the days on which a part's first and last viewers came."""
-    first, last = (f"{day.day} {day:%b %Y}" for day in (part.first_day, part.last_day) if day)
-    return f"Only on {first}" if first == last else f"First on {first}, last on {last}"
+    first, last = (date_in_words(day) for day in (part.first_day, part.last_day) if day)
+    # Translators: the days on which viewers came from a site.
+    if first == last:
+        return gettext("Only on %(day)s", day=first)
+    return gettext("First on %(first)s, last on %(last)s", first=first, last=last)
 
 
 @blueprint.get("/videos/<video_id>/statistics")
@@ -238,7 +262,7 @@ def period_of_request() -> Period:
     Raises `NotFound` while statistics are switched off.
     """
     if not web_context().config.statistics:
-        raise NotFound("Statistics are switched off on this portal.")
+        raise NotFound(Message("Statistics are switched off on this portal."))
     periods = {period_name(period): period for period in Period}
     return periods.get(request.args.get("period", ""), DEFAULT_PERIOD)
 
@@ -246,8 +270,8 @@ def period_of_request() -> Period:
 def retention_chart(statistics: Statistics, *, duration_s: float) -> RetentionChart:
     """Return the curve of a video of this duration."""
     moments = [
-        Moment(number, int(number * duration_s / HUNDREDTHS), share, replays)
-        for number, (share, replays) in enumerate(
+        Moment(place, int(place * duration_s / HUNDREDTHS), share, replays)
+        for place, (share, replays) in enumerate(
             zip(statistics.retention, statistics.replays, strict=True)
         )
     ]
@@ -255,7 +279,7 @@ def retention_chart(statistics: Statistics, *, duration_s: float) -> RetentionCh
     first, last = (f"{100 - 100 * moment.share:.1f}" for moment in (moments[0], moments[-1]))
     line = f"M0,{first}L{' '.join(points)} 100,{last}"
     times = [
-        Mark(number, position(number * duration_s / HUNDREDTHS)) for number in (0, 25, 50, 75, 100)
+        Mark(place, position(place * duration_s / HUNDREDTHS)) for place in (0, 25, 50, 75, 100)
     ]
     return RetentionChart(moments, line, times, _replayed_parts(moments, duration_s))
 
@@ -275,7 +299,8 @@ def _replayed_parts(moments: Sequence[Moment], duration_s: float) -> list[Replay
 
 def part_tables(statistics: Statistics) -> dict[str, list[PartFigures]]:
     """Return the rows of the tables of devices, places and heights."""
-    names = {OTHER: "Other", "0": "Unknown"}
+    # Translators: in a table of heights of the picture, such as "1080p".
+    names = {OTHER: Message("Other"), "0": Message("Unknown")}
     heights = sorted(
         statistics.heights,
         key=lambda part: 0 if part.name == OTHER else int(part.name),
@@ -283,7 +308,7 @@ def part_tables(statistics: Statistics) -> dict[str, list[PartFigures]]:
     )
     return {
         "devices": [
-            replace(part, name=DEVICES.get(part.name, "Other devices"))
+            replace(part, name=DEVICES.get(part.name, Message("Other devices")))
             for part in statistics.devices
         ],
         "places": [replace(part, name=PLACES[part.name]) for part in statistics.places],
@@ -294,8 +319,9 @@ def part_tables(statistics: Statistics) -> dict[str, list[PartFigures]]:
 def site_rows(statistics: Statistics) -> list[PartFigures]:
     """Return rows for viewers without a site, for the largest sites, and for all others."""
     largest = [part for part in statistics.sites if part.name != OTHER][:SITE_ROWS]
-    direct = _remainder("Direct or unknown", statistics, statistics.sites)
-    other_sites = _remainder("Other sites", statistics, [direct, *largest])
+    # Translators: viewers who came from no other site, or from an unknown one.
+    direct = _remainder(Message("Direct or unknown"), statistics, statistics.sites)
+    other_sites = _remainder(Message("Other sites"), statistics, [direct, *largest])
     rows = sorted([*largest, direct], key=lambda part: part.views, reverse=True)
     return [part for part in [*rows, other_sites] if part.viewers]
 
@@ -327,17 +353,63 @@ async def read_changes(video_id: UUID | None, statistics: Counts, days: Days) ->
     for name in COMPARED if before.viewers else ():
         value, earlier = (attrgetter(name)(counts) for counts in (statistics, before))
         if value is not None and earlier is not None and (value or earlier):
-            changes[name] = f"{change_words(value, earlier)} in the {days.count} days before"
+            changes[name] = change_words(value, earlier, days=days.count or 0)
     return changes
 
 
-def change_words(value: float, earlier: float) -> str:
-    """Return how a figure differs from an earlier one, as the beginning of a sentence."""
+def change_words(value: float, earlier: float, *, days: int) -> str:
+    """Return how a figure differs from that of as many days before."""
     if not earlier:
-        return "None"
+        return ngettext(
+            "None in the %(count)s day before",
+            "None in the %(count)s days before",
+            days,
+            count=days,
+        )
     change = round(100 * (value / earlier - 1))
-    difference = f"{abs(change):,}% {'more' if change > 0 else 'less'} than" if change else "as"
-    return f"Typical: {difference}" if abs(change) <= TYPICAL_PERCENT else difference
+    if not change:
+        return ngettext(
+            "Typical: as in the %(count)s day before",
+            "Typical: as in the %(count)s days before",
+            days,
+            count=days,
+        )
+    amount = numeral(abs(change))
+    if abs(change) > TYPICAL_PERCENT:
+        return _difference_words(amount, days, is_more=change > 0)
+    if change > 0:
+        return ngettext(
+            "Typical: %(percent)s%% more than in the %(count)s day before",
+            "Typical: %(percent)s%% more than in the %(count)s days before",
+            days,
+            percent=amount,
+            count=days,
+        )
+    return ngettext(
+        "Typical: %(percent)s%% less than in the %(count)s day before",
+        "Typical: %(percent)s%% less than in the %(count)s days before",
+        days,
+        percent=amount,
+        count=days,
+    )
+
+
+def _difference_words(amount: str, days: int, *, is_more: bool) -> str:
+    if is_more:
+        return ngettext(
+            "%(percent)s%% more than in the %(count)s day before",
+            "%(percent)s%% more than in the %(count)s days before",
+            days,
+            percent=amount,
+            count=days,
+        )
+    return ngettext(
+        "%(percent)s%% less than in the %(count)s day before",
+        "%(percent)s%% less than in the %(count)s days before",
+        days,
+        percent=amount,
+        count=days,
+    )
 
 
 async def _read_transcript(video: Video, retention: Sequence[float]) -> Transcript | None:

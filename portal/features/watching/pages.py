@@ -21,6 +21,7 @@ from portal.http.clips import Clip, clip_arguments, playable_clip
 from portal.http.composition import web_context
 from portal.http.server.context import expect_player
 from portal.http.videos import read_progress, read_video
+from portal.messages import Message
 from portal.text import whole_number
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos import publishing
@@ -169,7 +170,9 @@ async def save_position(video_id: str) -> ResponseReturnValue:
         (await request.form).get("position", ""), max_digits=MAX_POSITION_DIGITS
     )
     if position_s is None:
-        message = "Send the position in whole seconds, as a form with the field `position`."
+        message = Message(
+            "Send the position in whole seconds, as a form with the field `position`."
+        )
         raise InvalidRequest([FieldError("/position", message)])
     await watching.save_position(person, video, position_s)
     return "", 204
