@@ -1,5 +1,7 @@
 """Choice of a language at the end of each page."""
 
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
 from quart import Blueprint, redirect, request
 from werkzeug.wrappers import Response
 
@@ -7,7 +9,7 @@ from portal.accounts import people
 from portal.http.addresses import next_path
 from portal.http.auth import Policy, policy, principal
 from portal.http.cookies import DAY_S, LANGUAGE_COOKIE
-from portal.http.languages import offered
+from portal.http.languages import PARAMETER, offered
 
 blueprint = Blueprint("languages", __name__)
 
@@ -23,7 +25,7 @@ async def choose() -> Response:
     A language that is not available is ignored.
     """
     fields = await request.form
-    response = redirect(next_path(fields), 303)
+    response = redirect(_without_language(next_path(fields)), 303)
     language = fields.get("language", "")
     if language not in offered():
         return response
@@ -33,3 +35,10 @@ async def choose() -> Response:
     # Scripts have no use for it, and other sites' requests need it in links only.
     response.set_cookie(LANGUAGE_COOKIE, language, max_age=KEPT_S, httponly=True, samesite="Lax")
     return response
+
+
+def _without_language(path: str) -> str:
+    """Return a path without the parameter that would count more than the choice."""
+    address = urlsplit(path)
+    values = [pair for pair in parse_qsl(address.query) if pair[0] != PARAMETER]
+    return address._replace(query=urlencode(values)).geturl()

@@ -18,7 +18,7 @@ from portal.features.watching.positions import BegunVideo, fetch_begun
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.formatting import views_in_words
-from portal.http.languages import gettext, ngettext
+from portal.http.languages import gettext, ngettext, translated
 from portal.http.server.limits import Rate
 from portal.http.videos import find_videos
 from portal.messages import Message, numeral
@@ -149,7 +149,7 @@ class Listing:
 def views_words(video: Video) -> str:
     """Return the views of a video in words; empty if there are none, or they are not shown."""
     is_shown = web_context().config.has_views and video.views
-    return views_in_words(video.views) if is_shown else ""
+    return translated(views_in_words(video.views)) if is_shown else ""
 
 
 @blueprint.get("/")

@@ -17,11 +17,29 @@ export function improveMenus(controller, signal) {
     keepFocusInside(/** @type {HTMLElement} */ (submenu));
   }
   closeOnOutsideClick(controller, menu, signal);
+  menu.querySelector("[data-player-languages]")?.addEventListener("change", (event) => {
+    if (event.target instanceof HTMLElement) chooseLanguage(event.target);
+  });
   /** @type {NodeListOf<HTMLElement>} */
   const links = menu.querySelectorAll("[data-visits]");
   for (const entry of links) {
     onChoice(entry, () => window.open(entry.dataset.visits, "_blank", "noopener"), signal);
   }
+}
+
+/**
+ * Choose the language of the page by its own buttons. A frame has none, and gets another address.
+ * @param {HTMLElement & { value?: string }} list
+ */
+function chooseLanguage({ value = "" }) {
+  const button = document.querySelector(`[data-languages] [value="${value}"]`);
+  if (button instanceof HTMLElement) {
+    button.click();
+    return;
+  }
+  const address = new URL(location.href);
+  address.searchParams.set("lang", value);
+  location.replace(address);
 }
 
 /** Name the back button by its text, for voice control. @param {Element} menu */
