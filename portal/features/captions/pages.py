@@ -247,7 +247,7 @@ async def _add(video: Video) -> Caption | CaptionsForm:
         change = CaptionChange(content=text, is_default="isDefault" in form)
         return await captions.add(video.id, language, change)
     except CaptionsUnreadable as exc:
-        faults = {"file": exc.args[0]}
+        faults = {"file": exc.message}
     except InvalidRequest as exc:
         faults = {name or "file": words for name, words in exc.by_field.items()}
     except CaptionsExist:
@@ -285,13 +285,13 @@ async def _read_sent(
     except EncodingUncertain as exc:
         likely = replace(chosen, charset=exc.candidates[0])
         contents = await captions.read_file(data, likely)
-        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, exc.args[0]))
+        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, exc.message))
     except CaptionsUnreadable as exc:
         if chosen.charset is None:
             raise
         # The file has no captions in the encoding that was chosen.
         contents, check = await _read_sent(data, language, {**form, "charset": ""}, video)
-        warning = CaptionWarning(WarningCode.ENCODING_DETECTED, exc.args[0])
+        warning = CaptionWarning(WarningCode.ENCODING_DETECTED, exc.message)
         return contents, replace(check, warnings=(warning, *check.warnings))
     offered_s = shift_s or contents.suggested_shift_s or 0.0
     time = clock(abs(offered_s))
