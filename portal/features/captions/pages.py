@@ -28,9 +28,11 @@ from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.films.captions import CaptionText
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
+from portal.http.languages import gettext
 from portal.http.server.context import expect_player
 from portal.http.server.limits import Body
 from portal.http.videos import read_progress, read_video
+from portal.messages import Message
 from portal.transcoding.captions.decoding import CHARSET_LABELS, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,
@@ -48,33 +50,33 @@ blueprint = Blueprint("captions", __name__)
 PANEL = "captions-panel"
 # The form that checks a file sends it back as text (base64).
 FILE = Body(max_file_bytes=MAX_FILE_BYTES * 4 // 3)
-TOO_LARGE = "This file is larger than 4 MiB. Choose a smaller one."
-# Languages that the form suggests; any other one may be typed.
+TOO_LARGE = Message("This file is larger than 4 MiB. Choose a smaller one.")
+# Languages that the form suggests; any other one may be typed, by its name in any language.
 LANGUAGES = (
-    "English",
-    "Spanish",
-    "Portuguese",
-    "French",
-    "German",
-    "Italian",
-    "Dutch",
-    "Polish",
-    "Ukrainian",
-    "Russian",
-    "Turkish",
-    "Arabic",
-    "Hebrew",
-    "Hindi",
-    "Bengali",
-    "Indonesian",
-    "Vietnamese",
-    "Thai",
-    "Chinese",
-    "Japanese",
-    "Korean",
-    "Swedish",
-    "Greek",
-    "Czech",
+    Message("English"),
+    Message("Spanish"),
+    Message("Portuguese"),
+    Message("French"),
+    Message("German"),
+    Message("Italian"),
+    Message("Dutch"),
+    Message("Polish"),
+    Message("Ukrainian"),
+    Message("Russian"),
+    Message("Turkish"),
+    Message("Arabic"),
+    Message("Hebrew"),
+    Message("Hindi"),
+    Message("Bengali"),
+    Message("Indonesian"),
+    Message("Vietnamese"),
+    Message("Thai"),
+    Message("Chinese"),
+    Message("Japanese"),
+    Message("Korean"),
+    Message("Swedish"),
+    Message("Greek"),
+    Message("Czech"),
 )
 # Cues of a file that the form shows before it is saved.
 MAX_SAMPLE = 5
@@ -245,11 +247,12 @@ async def _add(video: Video) -> Caption | CaptionsForm:
         change = CaptionChange(content=text, is_default="isDefault" in form)
         return await captions.add(video.id, language, change)
     except CaptionsUnreadable as exc:
-        faults = {"file": str(exc)}
+        faults = {"file": exc.message}
     except InvalidRequest as exc:
         faults = {name or "file": words for name, words in exc.by_field.items()}
     except CaptionsExist:
-        faults = {"language": "There are captions in this language. Edit or delete those first."}
+        words = gettext("There are captions in this language. Edit or delete those first.")
+        faults = {"language": words}
     except TooManyCaptions as exc:
         faults = {"language": exc.detail}
     is_checked = "data" in form
@@ -261,7 +264,8 @@ def _decode_file(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError:
-        raise CaptionsUnreadable("The file did not come back whole. Choose it again.") from None
+        words = Message("The file did not come back whole. Choose it again.")
+        raise CaptionsUnreadable(words) from None
 
 
 async def _read_sent(
@@ -281,20 +285,22 @@ async def _read_sent(
     except EncodingUncertain as exc:
         likely = replace(chosen, charset=exc.candidates[0])
         contents = await captions.read_file(data, likely)
-        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, str(exc)))
+        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, exc.message))
     except CaptionsUnreadable as exc:
         if chosen.charset is None:
             raise
         # The file has no captions in the encoding that was chosen.
         contents, check = await _read_sent(data, language, {**form, "charset": ""}, video)
-        warning = CaptionWarning(WarningCode.ENCODING_DETECTED, str(exc))
+        warning = CaptionWarning(WarningCode.ENCODING_DETECTED, exc.message)
         return contents, replace(check, warnings=(warning, *check.warnings))
     offered_s = shift_s or contents.suggested_shift_s or 0.0
-    direction = "earlier" if offered_s < 0 else "later"
-    shifts = [
-        (f"{offered_s:g}", f"Shift all cues {clock(abs(offered_s))} {direction}"),
-        ("0", "Keep the times of the file"),
-    ]
+    time = clock(abs(offered_s))
+    words = (
+        gettext("Shift all cues %(time)s earlier", time=time)
+        if offered_s < 0
+        else gettext("Shift all cues %(time)s later", time=time)
+    )
+    shifts = [(f"{offered_s:g}", words), ("0", gettext("Keep the times of the file"))]
     check = FileCheck(
         data=b64encode(data).decode(),
         charset=contents.charset,
@@ -336,5 +342,7 @@ def _language(named: str) -> str:
         try:
             return captions.language_of(find(named).to_tag())
         except LookupError:
-            words = "There is no such language. Give its name in English, or its tag, like pt-BR."
+            words = Message(
+                "There is no such language. Give its name in English, or its tag, like pt-BR."
+            )
             raise InvalidRequest([FieldError("/language", words)]) from None

@@ -8,21 +8,23 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.features.downloads.files import read_files, request_file
 from portal.features.downloads.service import DownloadKind, SavedFile
 from portal.http.auth import Policy, policy
+from portal.http.languages import gettext
 from portal.http.server.limits import Rate
 from portal.http.videos import read_video
+from portal.messages import Message
 
 blueprint = Blueprint("download_pages", __name__)
 
 HEADINGS = {
-    DownloadKind.ORIGINAL: "Uploaded file",
-    DownloadKind.VIDEO: "Video (MP4)",
-    DownloadKind.SOUND: "Audio (M4A)",
-    DownloadKind.CAPTIONS: "Captions",
+    DownloadKind.ORIGINAL: Message("Uploaded file"),
+    DownloadKind.VIDEO: Message("Video (MP4)"),
+    DownloadKind.SOUND: Message("Audio (M4A)"),
+    DownloadKind.CAPTIONS: Message("Captions"),
 }
 # Causes of failures that a second try does not remove.
 LASTING_FAILURES = {
-    "disk_full": "The server has too little disk space for this file.",
-    "timed_out": "This file takes too long to prepare.",
+    "disk_full": Message("The server has too little disk space for this file."),
+    "timed_out": Message("This file takes too long to prepare."),
 }
 
 
@@ -54,4 +56,4 @@ def _groups(listed: Sequence[SavedFile]) -> list[tuple[str, list[SavedFile]]]:
         (heading, [file for file in listed if file.kind is kind])
         for kind, heading in HEADINGS.items()
     ]
-    return [(heading, group) for heading, group in groups if group]
+    return [(gettext(heading), group) for heading, group in groups if group]

@@ -10,7 +10,9 @@ from portal.errors import TooManyPlaybackLinks
 from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.addresses import link_addresses
 from portal.http.auth import Policy, may_edit, policy, principal
+from portal.http.languages import gettext
 from portal.http.videos import read_video
+from portal.messages import Message
 from portal.text import whole_number
 from portal.videos import playback_links
 
@@ -18,11 +20,11 @@ blueprint = Blueprint("links", __name__)
 
 # Lifetimes of playback links, by seconds.
 LIVES = {
-    3600: "1 hour",
-    24 * 3600: "1 day",
-    7 * 24 * 3600: "7 days",
-    30 * 24 * 3600: "30 days",
-    365 * 24 * 3600: "1 year",
+    3600: Message("1 hour"),
+    24 * 3600: Message("1 day"),
+    7 * 24 * 3600: Message("7 days"),
+    30 * 24 * 3600: Message("30 days"),
+    365 * 24 * 3600: Message("1 year"),
 }
 # Playback links on the page; the API lists all.
 MAX_SHOWN_LINKS = 20
@@ -36,7 +38,8 @@ async def make_link(video_id: str) -> ResponseReturnValue:
     fields = await request.form
     life_s = whole_number(fields.get("life", ""), max_digits=9)
     if life_s not in LIVES:
-        fault = f"Choose one of {', '.join(LIVES.values())}."
+        choices = ", ".join(words for _, words in _lives())
+        fault = gettext("Choose one of %(choices)s.", choices=choices)
         return await render_workshop(video, {"link_fault": fault}), 422
     try:
         link = await playback_links.make(
@@ -69,7 +72,12 @@ async def read_panel(video: Video) -> dict[str, object]:
         "has_links": has_links,
         "links": [(link, await link_addresses(link)) for link in shown_links],
         "more_links": len(links) - len(shown_links),
-        "lives": LIVES.items(),
+        "lives": _lives(),
         "opened_link": request.args.get("link", ""),
         "link_fault": "",
     }
+
+
+def _lives() -> list[tuple[int, str]]:
+    """Return the lifetimes in seconds and in words."""
+    return [(life_s, gettext(words)) for life_s, words in LIVES.items()]

@@ -21,8 +21,10 @@ from portal.features.people.signing_in import ROLE_WORDS
 from portal.http.addresses import public_url
 from portal.http.auth import Policy, policy, require_person
 from portal.http.composition import web_context
+from portal.http.languages import gettext
 from portal.http.schemas.base import ClosedShape, Text
 from portal.http.schemas.validation import validated_query
+from portal.messages import Message
 from portal.text import whole_number
 from portal.uploads.quotas import usage_of
 
@@ -30,11 +32,13 @@ blueprint = Blueprint("people", __name__)
 
 # Notices of completed actions, by the `done` parameter of the address.
 DONE = {
-    "revoked": "Invitation revoked.",
-    "role": "Role changed. The change takes effect immediately.",
-    "disabled": "Account disabled. It was signed out everywhere, and its tokens don't work.",
-    "enabled": "Account enabled.",
-    "removed": "Account removed. Its videos are now yours.",
+    "revoked": Message("Invitation revoked."),
+    "role": Message("Role changed. The change takes effect immediately."),
+    "disabled": Message(
+        "Account disabled. It was signed out everywhere, and its tokens don't work."
+    ),
+    "enabled": Message("Account enabled."),
+    "removed": Message("Account removed. Its videos are now yours."),
 }
 # Lines of the audit log on a page.
 PAGE_SIZE = 50
@@ -132,7 +136,7 @@ async def audit_log() -> str:
         events=events,
         titles=await audit.titles_of(events),
         read_time=datetime.fromisoformat,
-        actions=[("", "All actions"), *((action, action) for action in AuditAction)],
+        actions=[("", gettext("All actions")), *((action, action) for action in AuditAction)],
         chosen=chosen,
         is_filtered=bool(filters),
         is_newest=before is None,
@@ -178,13 +182,15 @@ async def _read_role() -> Role:
     typed = (await request.form).get("role", "")
     role = next((value for value in Role if value == typed), None)
     if role is None:
-        raise InvalidRequest([FieldError("/role", f"Choose one of {', '.join(Role)}.")])
+        words = Message("Choose one of %(choices)s.", choices=", ".join(Role))
+        raise InvalidRequest([FieldError("/role", words)])
     return role
 
 
 def _refusal_text(exc: LastOwner | NotAllowed | AccountNotFound | InvalidRequest) -> str:
     if isinstance(exc, InvalidRequest):
-        return " ".join(error.message for error in exc.errors)
+        # The forms have one field.
+        return exc.errors[0].message
     return exc.detail
 
 
@@ -204,7 +210,11 @@ async def _render_people(person: Principal, **more: object) -> str:
         quotas=await usage_of(publishers, quota) if quota else {},
         own_id=person.account_id,
         invitations=await invitations.list_invitations(),
-        roles={role.value: words for role, words in ROLE_WORDS.items() if person.may_manage(role)},
+        roles={
+            role.value: gettext(words)
+            for role, words in ROLE_WORDS.items()
+            if person.may_manage(role)
+        },
         done=DONE.get(request.args.get("done", ""), ""),
         **values,
     )

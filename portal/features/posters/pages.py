@@ -16,6 +16,7 @@ from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.server.headers import VIDEO_CHANGED
 from portal.http.server.limits import Body
 from portal.http.videos import read_video, spread_frames
+from portal.messages import Message
 from portal.text import whole_number
 from portal.transcoding.encoding.pictures import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault, PictureRejected
@@ -28,12 +29,22 @@ OFFERED_FRAMES = 6
 MAX_PICTURE_BYTES = 10_000_000
 # Sent here, not to storage, so that the form works without scripts.
 PICTURE = Body(max_file_bytes=MAX_PICTURE_BYTES)
-LARGEST = f"{MAX_PICTURE_BYTES // 1_000_000} MB and {MAX_PICTURE_PIXELS // 1_000_000} megapixels"
+MAX_MEGABYTES = MAX_PICTURE_BYTES // 1_000_000
+MAX_MEGAPIXELS = MAX_PICTURE_PIXELS // 1_000_000
 # Faults of an uploaded picture, by code.
 FAULTS = {
-    PictureFault.TOO_LARGE: f"This picture is larger than {LARGEST}. Choose a smaller one.",
-    PictureFault.UNREADABLE: "This file holds no JPEG, PNG or still WebP. Choose another one.",
-    "worker_lost": "No poster could be made from this picture. Try again, or choose another one.",
+    PictureFault.TOO_LARGE: Message(
+        "This picture is larger than %(megabytes)s MB and %(megapixels)s megapixels. "
+        "Choose a smaller one.",
+        megabytes=MAX_MEGABYTES,
+        megapixels=MAX_MEGAPIXELS,
+    ),
+    PictureFault.UNREADABLE: Message(
+        "This file holds no JPEG, PNG or still WebP. Choose another one."
+    ),
+    "worker_lost": Message(
+        "No poster could be made from this picture. Try again, or choose another one."
+    ),
 }
 
 
@@ -51,7 +62,8 @@ class PosterView:
     fault: str
     frames: list[Tile]
     max_bytes: int = MAX_PICTURE_BYTES
-    largest: str = LARGEST
+    max_megabytes: int = MAX_MEGABYTES
+    max_megapixels: int = MAX_MEGAPIXELS
     too_large: str = FAULTS[PictureFault.TOO_LARGE]
 
     @property
@@ -118,7 +130,8 @@ async def request_frame(video_id: str) -> PosterRequest:
     except ValueError:
         time_s = math.nan
     if not math.isfinite(time_s):
-        raise InvalidRequest([FieldError("/time", "Give the time of the frame in seconds.")])
+        words = Message("Give the time of the frame in seconds.")
+        raise InvalidRequest([FieldError("/time", words)])
     return await posters.request_poster(video.id, time_s=time_s)
 
 

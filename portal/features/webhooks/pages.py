@@ -16,8 +16,10 @@ from portal.features.webhooks import endpoints
 from portal.features.webhooks.sending import read_payload
 from portal.http.auth import Policy, account_id, policy, principal
 from portal.http.composition import web_context
+from portal.http.languages import gettext
 from portal.http.schemas.validation import validated
 from portal.http.schemas.webhooks import WebhookRequest
+from portal.messages import Message
 from portal.videos.events import shown_event
 from portal.videos.reading import stream_below
 
@@ -32,27 +34,29 @@ ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
 }
 # Meanings of events, in the order of the form.
 EVENT_WORDS = {
-    EventType.CREATED: "A video was published. It is not ready to watch yet.",
-    EventType.READY: "A video is ready to watch, at least in its first quality.",
-    EventType.RENDITION_ADDED: "Another quality can be watched.",
-    EventType.COMPLETED: "All qualities of a video are done.",
-    EventType.FAILED: "A video couldn't be processed.",
-    EventType.REPLACED: "Another file of a video is played from now on.",
-    EventType.REPLACEMENT_FAILED: "A file that should replace another one couldn't be processed.",
-    EventType.CUTS_CHANGED: "A video is cut, or whole again, from now on.",
-    EventType.CUTS_FAILED: "A cut of a video couldn't be made.",
-    EventType.UPDATED: "The title, description, categories, tags or visibility changed.",
-    EventType.CAPTIONS_CHANGED: "Captions were added, changed or removed.",
-    EventType.CHAPTERS_CHANGED: "Chapters were added, changed or removed.",
-    EventType.DELETED: "A video was deleted, or hidden from you.",
-    EventType.IMPORT_FAILED: "A file couldn't be imported from its address.",
+    EventType.CREATED: Message("A video was published. It is not ready to watch yet."),
+    EventType.READY: Message("A video is ready to watch, at least in its first quality."),
+    EventType.RENDITION_ADDED: Message("Another quality can be watched."),
+    EventType.COMPLETED: Message("All qualities of a video are done."),
+    EventType.FAILED: Message("A video couldn't be processed."),
+    EventType.REPLACED: Message("Another file of a video is played from now on."),
+    EventType.REPLACEMENT_FAILED: Message(
+        "A file that should replace another one couldn't be processed."
+    ),
+    EventType.CUTS_CHANGED: Message("A video is cut, or whole again, from now on."),
+    EventType.CUTS_FAILED: Message("A cut of a video couldn't be made."),
+    EventType.UPDATED: Message("The title, description, categories, tags or visibility changed."),
+    EventType.CAPTIONS_CHANGED: Message("Captions were added, changed or removed."),
+    EventType.CHAPTERS_CHANGED: Message("Chapters were added, changed or removed."),
+    EventType.DELETED: Message("A video was deleted, or hidden from you."),
+    EventType.IMPORT_FAILED: Message("A file couldn't be imported from its address."),
 }
 # Notices of completed actions, by the `done` parameter of the address.
 DONE = {
-    "edit": "Webhook saved.",
-    "enable": "Webhook enabled. It receives events from now on.",
-    "remove": "Webhook removed.",
-    "test": "Sending… Reload this page to see the response.",
+    "edit": Message("Webhook saved."),
+    "enable": Message("Webhook enabled. It receives events from now on."),
+    "remove": Message("Webhook removed."),
+    "test": Message("Sending… Reload this page to see the response."),
 }
 
 
@@ -142,7 +146,9 @@ async def _render_webhook(webhook: Webhook, **more: object) -> str:
 async def _render_with_form(name: str, **values: object) -> str:
     done = DONE.get(request.args.get("done", ""), "")
     types = {
-        event: Markup('<code>{}</code> <span class="field__hint">{}</span>').format(event, words)
+        event: Markup('<code>{}</code> <span class="field__hint">{}</span>').format(
+            event, gettext(words)
+        )
         for event, words in EVENT_WORDS.items()
     }
     return await render_template(
