@@ -98,7 +98,7 @@ def position_to_tenth(at_s: float) -> str:
 def moment_in_words(at: datetime) -> Message:
     """Return a point in time in words, in UTC."""
     utc = at.astimezone(UTC)
-    return Message("%(date)s, %(time)s UTC", date=date_in_words(utc), time=f"{utc:%H:%M}")
+    return Message("%(date)s, %(time)s UTC", date=date_in_words(utc), time=utc.strftime("%H:%M"))
 
 
 def bit_rate(rate_bps: int) -> Message:

@@ -163,7 +163,7 @@ class Usage:
             videos=numeral(self.videos),
             limit=numeral(limit),
             day=day_in_words(free_at),
-            time=f"{free_at:%H:%M}",
+            time=free_at.strftime("%H:%M"),
         )
         return VideoQuotaExceeded(
             words, limit=limit, used=self.videos, freeAt=f"{free_at:%Y-%m-%dT%H:%M:%S.%fZ}"

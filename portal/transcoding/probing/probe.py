@@ -11,7 +11,7 @@ from asyncio import gather, timeout
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.messages import Message
+from portal.messages import Message, Number
 from portal.processes.child import (
     OUT_OF_MEMORY,
     Limits,
@@ -105,7 +105,7 @@ class SourceLimits:
         # Translators: the largest picture that the portal takes.
         pixels = Message(
             "%(pixels)s megapixels or %(side)s pixels a side",
-            pixels=f"{self.max_pixels / 1e6:.3g}",
+            pixels=Number(f"{self.max_pixels / 1e6:.3g}"),
             side=_MAX_SIDE_PX,
         )
         limits = {
@@ -113,7 +113,7 @@ class SourceLimits:
             RejectCode.TOO_LARGE: pixels if self.max_pixels else side,
             RejectCode.TOO_LONG: duration_in_words(self.max_duration_s),
             RejectCode.FILE_TOO_LARGE: Message(
-                "%(size)s GB", size=f"{self.max_size_bytes / 1e9:.3g}"
+                "%(size)s GB", size=Number(f"{self.max_size_bytes / 1e9:.3g}")
             ),
             RejectCode.TOO_MUCH_WORK: duration_in_words(self.max_transcode_s),
         }

@@ -4,34 +4,34 @@ import { addTranslation, setLanguage } from "media-chrome/utils/i18n";
 import { formatNumber } from "../format.js";
 import { gettext, language, pgettext } from "../messages.js";
 
-// Texts that begin with a capital letter are tooltips, the others names for screen readers.
+// Keys that begin with a capital letter are those of tooltips, the others of names for screen readers.
 addTranslation(language, {
-  "start airplay": gettext("start airplay"),
-  "stop airplay": gettext("stop airplay"),
+  "start airplay": gettext("Start airplay"),
+  "stop airplay": gettext("Stop airplay"),
   "Enable captions": gettext("Enable captions"),
   "Disable captions": gettext("Disable captions"),
   // Translators: name of the switch of the captions in the player.
   "closed captions": gettext("closed captions"),
   "Start casting": gettext("Start casting"),
   "Stop casting": gettext("Stop casting"),
-  "start casting": gettext("start casting"),
-  "stop casting": gettext("stop casting"),
+  "start casting": gettext("Start casting"),
+  "stop casting": gettext("Stop casting"),
   "Enter fullscreen mode": gettext("Enter fullscreen mode"),
   "Exit fullscreen mode": gettext("Exit fullscreen mode"),
-  "enter fullscreen mode": gettext("enter fullscreen mode"),
-  "exit fullscreen mode": gettext("exit fullscreen mode"),
+  "enter fullscreen mode": gettext("Enter fullscreen mode"),
+  "exit fullscreen mode": gettext("Exit fullscreen mode"),
   "Enter picture in picture mode": gettext("Enter picture in picture mode"),
   "Exit picture in picture mode": gettext("Exit picture in picture mode"),
-  "enter picture in picture mode": gettext("enter picture in picture mode"),
-  "exit picture in picture mode": gettext("exit picture in picture mode"),
+  "enter picture in picture mode": gettext("Enter picture in picture mode"),
+  "exit picture in picture mode": gettext("Exit picture in picture mode"),
   Mute: pgettext("button", "Mute"),
   Unmute: pgettext("button", "Unmute"),
-  mute: pgettext("button", "mute"),
-  unmute: pgettext("button", "unmute"),
+  mute: pgettext("button", "Mute"),
+  unmute: pgettext("button", "Unmute"),
   Play: pgettext("button", "Play"),
   Pause: pgettext("button", "Pause"),
-  play: pgettext("button", "play"),
-  pause: pgettext("button", "pause"),
+  play: pgettext("button", "Play"),
+  pause: pgettext("button", "Pause"),
   "seek back {seekOffset} seconds": gettext("seek back %(seconds)s seconds", {
     seconds: "{seekOffset}",
   }),
@@ -45,7 +45,7 @@ addTranslation(language, {
   // Translators: button and menu of the player.
   Settings: gettext("Settings"),
   // Translators: button of the player.
-  settings: gettext("settings"),
+  settings: gettext("Settings"),
   // Translators: quality that the player chooses by itself.
   Auto: pgettext("quality", "Auto"),
   // Translators: choice of no captions.
