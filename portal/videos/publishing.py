@@ -74,16 +74,39 @@ class SourceTooLarge(errors.InvalidRequest):
     """The file is larger than the portal accepts, and has to be removed."""
 
 
+# Categories that the first migration adds, for translators.
+CATEGORY_NAMES = (
+    # Translators: category of videos.
+    Message("Film & Animation"),
+    Message("Music"),
+    Message("Sports"),
+    Message("News & Politics"),
+    Message("Education"),
+    Message("Science & Technology"),
+    Message("Gaming"),
+    Message("Comedy"),
+    Message("Entertainment"),
+    Message("How-to & Style"),
+    Message("Food & Cooking"),
+    Message("Travel & Events"),
+    Message("Nature & Animals"),
+    Message("Autos & Vehicles"),
+    Message("People & Society"),
+    Message("Business & Products"),
+)
+
+
 class CategoryTable:
     """The fixed category table, read once from the database."""
 
     def __init__(self) -> None:
-        self._names: dict[int, str] = {}
+        self._names: dict[int, Message] = {}
 
     async def names(self) -> Mapping[int, str]:
         """Return category names by id, in the order of ids."""
         if not self._names:
-            self._names = {category.id: category.name for category in await Category.all()}
+            # An operator's own categories have no translation.
+            self._names = {category.id: Message(category.name) for category in await Category.all()}
         return self._names
 
 

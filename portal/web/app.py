@@ -28,6 +28,7 @@ from portal.http.server.context import SAFE_METHODS, App, RequestContext, state_
 from portal.http.server.headers import SecurityHeaders
 from portal.http.server.limits import Rate
 from portal.http.server.origins import check_origin, share
+from portal.http.track_labels import track_label
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.videos.feature import Feature
@@ -163,6 +164,7 @@ def _install_templates(app: Quart, config: Config) -> None:
         app.add_template_filter(template_filter)
     for words in formatting.WORDS:
         app.add_template_filter(languages.in_words(words))
+    app.add_template_global(track_label)
     app.jinja_env.globals["features"] = {feature.name for feature in FEATURES}
 
     @app.template_global()
