@@ -81,6 +81,8 @@ def current_language() -> str:
         return ENGLISH
     state = state_of(request.scope)
     if not state.language:
+        if _is_for_program():
+            return _asked() or ENGLISH
         state.language = _asked() or _preferred()
     return state.language
 
@@ -139,15 +141,18 @@ def _catalogue() -> catalogues.NullTranslations:
 
 
 async def _choose() -> None:
-    """Choose the language of a page; answers to programs stay English unless a page asks."""
-    state = state_of(request.scope)
-    asked = _asked()
-    if asked or request.path.startswith("/api/"):
-        state.language = asked or ENGLISH
+    """Choose the language of a page by the reader's account, if nothing counts more."""
+    if _is_for_program() or _asked():
         return
+    state = state_of(request.scope)
     with skipped_in_outage(), suppress(PortalError):
         own = (await principal()).language
         state.language = own if own in available() else ""
+
+
+def _is_for_program() -> bool:
+    """Return whether the API answers, whose texts are English unless a page asks."""
+    return request.path.startswith("/api/")
 
 
 def _asked() -> str:

@@ -31,6 +31,7 @@ from portal.http.composition import web_context
 from portal.http.languages import gettext
 from portal.http.server.context import expect_player
 from portal.http.server.limits import Body
+from portal.http.track_labels import track_label
 from portal.http.videos import read_progress, read_video
 from portal.messages import Message
 from portal.transcoding.captions.decoding import CHARSET_LABELS, known_charset
@@ -118,7 +119,8 @@ async def editor(video_id: str, language: str) -> str:
     video = await read_video(video_id)
     row = await captions.read_captions_of(video.id, language)
     api = url_for("api_captions.get_captions", id=video.id, language=row.language)
-    return await _editor(video, api, label=row.label, language=row.language)
+    label = track_label(row.label, row.language)
+    return await _editor(video, api, label=label, language=row.language)
 
 
 @blueprint.get("/videos/<video_id>/chapters/edit")

@@ -2,6 +2,7 @@
  * Lists of qualities and audio tracks that media-chrome's menus read. The stream fills them, and
  * switches when an item is chosen, which sends "change".
  */
+import { gettext, language } from "../messages.js";
 import { isNative } from "./native-stream.js";
 
 /**
@@ -80,6 +81,19 @@ export function indexOfNearest(renditions, quality) {
   return higherIndex < 0 ? renditions.length - 1 : Math.max(higherIndex - 1, 0);
 }
 
+const englishNames = new Intl.DisplayNames("en", { type: "language" });
+const names = new Intl.DisplayNames(language, { type: "language" });
+
+/**
+ * Return the name of a sound track, in the page's language if the portal made it.
+ * @param {string} name @param {string} [code] of the track's language
+ */
+function labelOf(name, code) {
+  if (code && name === englishNames.of(code)) return names.of(code) ?? name;
+  // Translators: name of a sound track without a name.
+  return name === "Audio" ? gettext("Audio") : name;
+}
+
 /**
  * Return an item of the audio menu. Enabling the item selects it.
  * @param {TrackList<any>} list @param {number} index @param {import("hls.js").MediaPlaylist} track
@@ -88,7 +102,7 @@ export function toAudioTrack(list, index, { name, lang }) {
   return {
     id: String(index),
     kind: "main",
-    label: name,
+    label: labelOf(name, lang),
     language: lang ?? "",
     get enabled() {
       return list.selectedIndex === index;
