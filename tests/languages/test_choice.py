@@ -58,9 +58,7 @@ async def test_choice_counts_more_than_the_browser(client: Sender) -> None:
 
 
 @pytest.mark.parametrize("language", ["xx", "pt", "", "../../de"])
-async def test_language_that_is_not_offered_is_ignored(
-    client: Sender, language: str
-) -> None:
+async def test_language_that_is_not_offered_is_ignored(client: Sender, language: str) -> None:
     form = {"language": language, "next": "//example.org"}
     response = await client.post("/language", form=form, headers=OWN_PAGE)
     assert response.headers["Location"] == "/"

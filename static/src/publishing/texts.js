@@ -1,12 +1,6 @@
 /** Texts and actions for the state of an upload. Pure. */
 
-import {
-  formatNumber,
-  formatPercent,
-  formatSize,
-  formatTimeLeft,
-  formatWhen,
-} from "../format.js";
+import { formatNumber, formatPercent, formatSize, formatTimeLeft, formatWhen } from "../format.js";
 import { gettext, ngettext } from "../messages.js";
 import { needsSignIn } from "../people/session.js";
 import { canTryAgain, describeTransferError } from "./failures.js";
@@ -407,12 +401,10 @@ export function batchOf({ uploads }) {
 function countText(published, sent, all) {
   const total = formatNumber(all);
   return published
-    ? ngettext(
-        "%(count)s of %(total)s published",
-        "%(count)s of %(total)s published",
-        published,
-        { count: formatNumber(published), total },
-      )
+    ? ngettext("%(count)s of %(total)s published", "%(count)s of %(total)s published", published, {
+        count: formatNumber(published),
+        total,
+      })
     : ngettext("%(count)s of %(total)s uploaded", "%(count)s of %(total)s uploaded", sent, {
         count: formatNumber(sent),
         total,
