@@ -20,10 +20,12 @@ from chromium import (
     run,
 )
 from command_line import portal as command
+from library_rows import Rows
 from player_page import make_film
 from playwright import async_api
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 from running_portal import LivePortal, final_status, fresh_portal, storyboard
+from statistics_rows import ADD_DAYS, ADD_PERIOD
 
 expect.set_options(timeout=TIMEOUT_MS)
 
@@ -186,3 +188,47 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def failed_video(publish: Publish, notes: Path) -> str:
     """The id of a video that isn't one."""
     return await publish(notes, "A failed video", until="failed")
+
+
+@pytest.fixture(scope="session")
+async def idle_portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """Portal without a worker."""
+    async with fresh_portal(services) as portal:
+        yield portal
+
+
+@pytest.fixture(scope="session")
+async def waiting_video(idle_portal: LivePortal, short_video: Path) -> str:
+    """Address of a video that is never processed."""
+    video_id = await publish_file(idle_portal.base_url, short_video, "A waiting video")
+    return f"{idle_portal.base_url}/videos/{video_id}"
+
+
+@pytest.fixture(scope="session")
+async def addresses(
+    live_portal: LivePortal, ready_video: str, failed_video: str, waiting_video: str
+) -> dict[str, str]:
+    """Address of each kind of page and state, by name."""
+    rows = Rows(live_portal.environ["DATABASE_URL"])
+    for video_id in (ready_video, None):
+        await rows.run(ADD_DAYS, video_id, 28)
+    await rows.run(ADD_PERIOD, ready_video)
+    return {
+        "library": "/",
+        "upload": "/upload",
+        "waiting": waiting_video,
+        "ready": f"/videos/{ready_video}",
+        "edit": f"/videos/{ready_video}/edit",
+        "statistics": f"/videos/{ready_video}/statistics",
+        "library-statistics": "/statistics",
+        "chapters": f"/videos/{ready_video}/chapters/edit",
+        "cuts": f"/videos/{ready_video}/cuts",
+        "downloads": f"/videos/{ready_video}/downloads",
+        "failed": f"/videos/{failed_video}",
+        "docs": "/api/docs",
+        "missing": "/videos/none",
+        "embed": f"/embed/{ready_video}",
+        "embed-waiting": waiting_video.replace("/videos/", "/embed/"),
+        "embed-failed": f"/embed/{failed_video}",
+        "embed-missing": "/embed/none",
+    }

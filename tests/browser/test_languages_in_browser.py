@@ -1,0 +1,151 @@
+"""Pages in the reader's language: complete, without overflow, from left and from right."""
+
+import re
+from pathlib import Path
+
+import pytest
+from chromium import OWNER, WIDTHS, OpenPage, play_past, save_screenshots
+from library_rows import Rows
+from page_languages import untranslated
+from playwright.async_api import Page, expect
+from running_portal import IMPRINT, LivePortal
+
+# Browsers log the refused requests for missing and deleted pages as errors.
+pytestmark = pytest.mark.complaint("status of 4(01|04|05|10|22|29)")
+
+# Texts of the fixtures, the name of the site, and its link.
+OWN_WORDS = [
+    "A ready video",
+    "A waiting video",
+    "A failed video",
+    "A film",
+    "A video",
+    "Imprint",
+    IMPRINT,
+    "Portal",
+    OWNER,
+    "notes.mp4",
+    "127.0.0.1",
+    "localhost",
+]
+PAGES_OF_PEOPLE = (
+    "/account",
+    "/people",
+    "/audit",
+    "/webhooks",
+    "/webhooks/new",
+    "/videos",
+    "/upload",
+)
+
+
+async def fits(page: Page, name: str) -> None:
+    """Check that the page is not wider than the window, at any width."""
+    for width in WIDTHS:
+        await page.set_viewport_size({"width": width, "height": 900})
+        surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert surplus <= 0, f"{name} at {width} px: {surplus} px too wide"
+
+
+def in_language(address: str, language: str) -> str:
+    return f"{address}{'&' if '?' in address else '?'}lang={language}"
+
+
+async def test_every_text_of_every_page_is_translated(
+    open_page: OpenPage, addresses: dict[str, str]
+) -> None:
+    page = await open_page(reduced_motion="reduce")
+    missing = {}
+    for name, address in addresses.items():
+        await page.goto(in_language(address, "xx"))
+        if name == "ready":
+            await play_past(page, 0)
+        await page.wait_for_load_state("networkidle")
+        if found := await untranslated(page, OWN_WORDS):
+            missing[name] = found
+        await fits(page, name)
+        await save_screenshots(page, f"xx-{name}")
+    assert missing == {}
+
+
+async def test_every_text_for_people_with_accounts_is_translated(
+    owner: Page, owned_portal: LivePortal
+) -> None:
+    rows = Rows(owned_portal.environ["DATABASE_URL"])
+    video = await rows.add(1, "A video")
+    pages = ("", "/edit", "/statistics", "/chapters/edit", "/cuts", "/downloads", "/delete")
+    missing = {}
+    for path in (*PAGES_OF_PEOPLE, *(f"/videos/{video}{page}" for page in pages)):
+        await owner.goto(in_language(path, "xx"))
+        await owner.wait_for_load_state("networkidle")
+        if found := await untranslated(owner, OWN_WORDS):
+            missing[path] = found
+        await fits(owner, path)
+    await owner.context.clear_cookies()
+    for path in ("/sign-in", "/welcome/none", "/set-up"):
+        await owner.goto(in_language(path, "xx"))
+        if found := await untranslated(owner, OWN_WORDS):
+            missing[path] = found
+    assert missing == {}
+
+
+async def test_texts_that_scripts_change_are_translated(
+    page: Page, notes: Path, short_video: Path
+) -> None:
+    missing = {}
+
+    async def look(state: str) -> None:
+        await page.wait_for_load_state("networkidle")
+        if found := await untranslated(page, [*OWN_WORDS, short_video.name, short_video.stem]):
+            missing[state] = found
+
+    await page.goto(in_language("/upload", "xx"))
+    chosen = page.locator("input[type=file]").first
+    await chosen.set_input_files([notes])
+    await expect(page.locator("[data-upload]")).to_have_count(1)
+    await look("refused file")
+    await chosen.set_input_files([short_video])
+    await expect(page.locator("[data-upload]")).to_have_count(2)
+    await look("upload")
+    await page.locator("form [type=submit]").last.click()
+    await look("missing details")
+    await page.goto(in_language("/?q=nothing+like+this", "xx"))
+    await look("no results")
+    assert missing == {}
+
+
+async def test_pages_from_right_to_left_fit(open_page: OpenPage, addresses: dict[str, str]) -> None:
+    page = await open_page(reduced_motion="reduce")
+    for name, address in addresses.items():
+        await page.goto(in_language(address, "xr"))
+        await expect(page.locator("html")).to_have_attribute("dir", "rtl")
+        if name == "ready":
+            await play_past(page, 0)
+            bar = page.locator("media-control-bar.player__bar")
+            assert await bar.evaluate("(bar) => getComputedStyle(bar).direction") == "ltr"
+        await fits(page, name)
+        await save_screenshots(page, f"xr-{name}")
+
+
+async def test_choice_in_the_footer_lasts(page: Page) -> None:
+    await page.goto("/upload")
+    await page.get_by_role("button", name="Deutsch").click()
+    await expect(page.locator("html")).to_have_attribute("lang", "de")
+    await page.goto("/")
+    await expect(page.locator("html")).to_have_attribute("lang", "de")
+    await expect(page.get_by_role("button", name="Deutsch")).to_have_attribute(
+        "aria-current", "true"
+    )
+    await expect(page).to_have_url(re.compile("/$"))
+
+
+@pytest.mark.parametrize("path", ["/videos/{}", "/embed/{}"])
+async def test_language_is_chosen_in_the_players_menu(
+    page: Page, ready_video: str, path: str
+) -> None:
+    await page.goto(path.format(ready_video))
+    await play_past(page, 0)
+    await page.locator("media-settings-menu-button").press("Enter")
+    await page.get_by_role("menuitem", name="Page language").press("Enter")
+    await page.get_by_role("menuitemradio", name="Français").press("Enter")
+    await expect(page.locator("html")).to_have_attribute("lang", "fr")
