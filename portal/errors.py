@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from portal.messages import Message
+from portal.locale.messages import Message
 
 MAX_LISTED_PARTS = 1000
 

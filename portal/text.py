@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit
 
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 
 # Embeddings, overrides and isolates (Unicode annex 9) reverse the text after them, "exe.mp4" to
 # "4pm.exe", and the end of an isolate extends that beyond a <bdi>. Directional marks are harmless.

@@ -33,7 +33,7 @@ from portal.database.account_models import (
 from portal.database.connection import NOW, fetch_rows, transaction
 from portal.errors import SignOnUnknown, SingleSignOnRefused
 from portal.events.log import AuditAction, record_action
-from portal.messages import Message
+from portal.locale.messages import Message
 
 LIFE_S = 600
 # Path to which the provider redirects browsers.

@@ -15,7 +15,7 @@ from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import transaction
 from portal.errors import LinkNotValid, NotAllowed
 from portal.events.log import AuditAction, record_action
-from portal.messages import Message
+from portal.locale.messages import Message
 
 LIFE_DAYS = 7
 

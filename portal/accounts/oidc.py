@@ -28,7 +28,7 @@ from portal.accounts.identities import CALLBACK, SignOnSecrets, value_of
 from portal.concurrency import CachedValue
 from portal.config import Config
 from portal.errors import ProviderUnavailable, SingleSignOnRefused
-from portal.messages import Message
+from portal.locale.messages import Message
 
 Metadata = Mapping[str, Any]
 Result = TypeVar("Result")

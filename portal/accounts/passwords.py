@@ -7,7 +7,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from portal.errors import FieldError, InvalidRequest
-from portal.messages import Message
+from portal.locale.messages import Message
 
 MIN_LENGTH = 12
 # Far above any passphrase; hashing takes time for every byte.

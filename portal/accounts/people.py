@@ -19,7 +19,7 @@ from portal.database.account_models import (
 )
 from portal.database.connection import execute, fetch_rows, transaction
 from portal.events.log import AuditAction, EventType, record_action, record_outcome
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import is_blank
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")

@@ -7,7 +7,7 @@ from uuid import UUID
 from portal.database.account_models import Role, Scope
 from portal.database.models import Visibility
 from portal.errors import MissingScope, NotAllowed, NotSignedIn
-from portal.messages import Message
+from portal.locale.messages import Message
 
 
 class Action(Enum):

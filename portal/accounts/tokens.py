@@ -14,7 +14,7 @@ from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken, R
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import FieldError, InvalidRequest
 from portal.events.log import AuditAction, record_action
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import is_blank
 
 SECRET_BYTES = 32

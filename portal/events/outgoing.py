@@ -14,7 +14,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 import aiohttp
 
 from portal.config import Config
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import host_name, http_address
 
 Network = IPv4Network | IPv6Network

@@ -28,7 +28,7 @@ from portal.films.removal import remove_again, remove_source
 from portal.films.sources import Source, SourceChanged, SourceInterrupted
 from portal.films.version_hooks import VersionHook
 from portal.films.versions import is_current
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.queue.tools import Tools
 from portal.queue.tries import is_interruption, is_out_of_memory
 from portal.storage.objects import output_prefix

@@ -22,7 +22,7 @@ from datetime import datetime
 
 from portal.database.models import Version
 from portal.errors import StorageUnavailable
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.queue.tools import Tools
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing

@@ -23,7 +23,7 @@ from portal.http.composition import WebContext, web_context
 from portal.http.cookies import SESSION
 from portal.http.server.context import state_of
 from portal.http.server.limits import Body, Rate
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.uploads import service as uploads
 from portal.videos.reading import fetch_audience, parse_video_id, was_deleted
 

@@ -14,7 +14,7 @@ from quart import request
 
 from portal.database.models import Video, VideoStatus
 from portal.errors import InvalidClip
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.transcoding.planning.kept import SHORTEST_S
 
 PARAMETERS = ("start", "end")

@@ -21,7 +21,7 @@ from portal.http.auth import declaration_of, named_video_id, principal
 from portal.http.composition import web_context
 from portal.http.languages import translated
 from portal.http.server.context import state_of
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.telemetry.logs import current_fields
 
 logger = logging.getLogger(__name__)

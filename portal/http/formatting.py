@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from portal.database.account_models import Role
 from portal.database.models import Visibility
-from portal.messages import Message, PluralMessage, numeral
+from portal.locale.messages import Message, PluralMessage, numeral
 from portal.text import date_in_words, http_address, shown, size_in_words, split_tags
 from portal.transcoding.planning.described_times import DescribedTimes, find_times
 

@@ -29,7 +29,7 @@ from portal.errors import FieldError, IdempotencyKeyReused, InvalidRequest, Requ
 from portal.http.auth import SEEN, Policy, account_id, declaration_of
 from portal.http.errors import REFUSED_FINALLY
 from portal.http.server.context import App, header
-from portal.messages import Message
+from portal.locale.messages import Message
 
 HEADER = "Idempotency-Key"
 METHODS = frozenset({"POST", "PATCH"})

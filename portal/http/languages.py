@@ -15,13 +15,13 @@ from typing import Any
 
 from quart import Quart, current_app, has_request_context, request
 
-from portal import messages
 from portal.config import Config
 from portal.database.outages import skipped_in_outage
 from portal.errors import PortalError
 from portal.http.auth import principal
 from portal.http.cookies import LANGUAGE_COOKIE
 from portal.http.server.context import state_of
+from portal.locale import messages
 
 ENGLISH = "en"
 LOCALE = Path(__file__).parents[1] / "locale"

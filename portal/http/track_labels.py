@@ -5,7 +5,7 @@ from functools import lru_cache
 from langcodes import Language
 
 from portal.http.languages import current_language, translated
-from portal.messages import Message, recalled
+from portal.locale.messages import Message, recalled
 from portal.transcoding.planning.tracks import language_name
 
 # Labels that tracks without a name and a language get (`planning.tracks`), and the uploaded file.

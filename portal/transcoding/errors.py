@@ -8,7 +8,7 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
-from portal.messages import Message
+from portal.locale.messages import Message
 
 _SIGNED_URL = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]+")
 

@@ -16,7 +16,7 @@ from portal.config import Config
 from portal.database.connection import NOW, execute, fetch_rows
 from portal.database.models import Upload
 from portal.errors import StorageQuotaExceeded, VideoQuotaExceeded
-from portal.messages import Message, PluralMessage, numeral
+from portal.locale.messages import Message, PluralMessage, numeral
 from portal.text import day_in_words, size_in_words
 
 # First of two keys of an advisory lock: any number that no other lock has. A lock of the account's

@@ -18,7 +18,7 @@ from uuid import UUID
 from portal import errors
 from portal.database.connection import NOW, execute, transaction
 from portal.database.models import Upload, Version
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import (

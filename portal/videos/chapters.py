@@ -20,7 +20,7 @@ from uuid import UUID
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import ChaptersChanged
 from portal.events.log import AuditAction, record_action
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import is_blank, with_line_feeds
 from portal.transcoding.packaging.webvtt import Cue, escaped, webvtt
 from portal.transcoding.planning.chapters import (

@@ -22,7 +22,7 @@ from portal.database.models import Publication, Video, Visibility
 from portal.database.search import search_columns
 from portal.errors import KeyAlreadyUsed, MetadataChanged, VisibilityDiffers
 from portal.events.log import AuditAction, changed_fields, record_action
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.text import is_blank, split_tags, with_line_feeds
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos.merging import Merged, MergeRule, merge, united

@@ -27,7 +27,7 @@ from portal.database.connection import Row, execute, fetch_rows, server_time, tr
 from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, PlaybackTokenRefused, TooManyPlaybackLinks
 from portal.events.log import AuditAction, record_action
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.videos.reading import locked_video
 
 MIN_LIFE_S = 60

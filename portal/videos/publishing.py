@@ -28,7 +28,7 @@ from portal.database.work_models import Import
 from portal.events.log import AuditAction, record_action
 from portal.films import attempts, renditions, sources
 from portal.films.jobs import enqueue_transcode
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_key

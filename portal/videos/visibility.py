@@ -16,7 +16,7 @@ from portal.database.connection import transaction
 from portal.database.models import Publication, Video, Visibility
 from portal.errors import AccessChanged
 from portal.events.log import AuditAction, changed_fields, record_action
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import is_site
 from portal.videos.merging import Merged, MergeRule, Values, merge, united
 from portal.videos.reading import check_version, locked_video

@@ -30,7 +30,7 @@ from portal.http.schemas.validation import validated, validated_query
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Body
 from portal.http.videos import read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.transcoding.captions.decoding import CHARSETS, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,

@@ -21,7 +21,7 @@ from portal.http.schemas.base import ClosedShape, PatchHeaders, Problem, Text
 from portal.http.schemas.validation import validated
 from portal.http.server.limits import Body
 from portal.http.videos import read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.transcoding.captions.faults import MAX_FILE_BYTES
 from portal.transcoding.captions.reading import ReadOptions
 from portal.transcoding.planning.chapters import Chapter

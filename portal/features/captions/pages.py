@@ -33,7 +33,7 @@ from portal.http.server.context import expect_player
 from portal.http.server.limits import Body
 from portal.http.track_labels import track_label
 from portal.http.videos import read_progress, read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.transcoding.captions.decoding import CHARSET_LABELS, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,

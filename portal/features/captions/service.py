@@ -40,7 +40,7 @@ from portal.films.captions import (
 )
 from portal.films.outputs import put_master
 from portal.films.removal import remove_again, remove_below
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, counted_try
 from portal.storage.bucket import Storage, entries_of

@@ -16,7 +16,7 @@ from portal.events.log import AuditAction, record_action
 from portal.features.captions.versions import copy_texts
 from portal.features.cuts import service as cuts
 from portal.films.attempts import fail_version
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota

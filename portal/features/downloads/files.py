@@ -23,7 +23,7 @@ from portal.http.playlists import PRIVATE_URL_TTL_S
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Rate
 from portal.http.videos import read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.storage.presigning import attachment
 
 blueprint = Blueprint("downloads", __name__)

@@ -11,7 +11,7 @@ from portal.http.auth import Policy, policy
 from portal.http.languages import gettext
 from portal.http.server.limits import Rate
 from portal.http.videos import read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 
 blueprint = Blueprint("download_pages", __name__)
 

@@ -30,7 +30,7 @@ from portal.events.records import Shape, Size
 from portal.features.captions.service import list_sizes, read_captions_of
 from portal.films.outputs import open_rendition
 from portal.films.removal import logging_refusals
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.queue.jobs import DOWNLOAD_QUEUE, REQUESTER, Job, Required
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, one_try

@@ -22,7 +22,7 @@ from portal.http.composition import web_context
 from portal.http.schemas.access import AccessRecord
 from portal.http.schemas.validation import recorded_shape, validated
 from portal.http.videos import read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import shown
 from portal.videos.visibility import (
     VideoAccess,

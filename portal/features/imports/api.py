@@ -21,7 +21,7 @@ from portal.http.schemas.base import ClosedShape, QuotaProblem, Text, Timestamp
 from portal.http.schemas.metadata import Description, MetadataRecord, Tags
 from portal.http.schemas.validation import validated, validated_query
 from portal.http.schemas.webhooks import Address
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import rfc3339
 
 blueprint = Blueprint("api_imports", __name__, url_prefix="/api/imports")

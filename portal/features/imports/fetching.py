@@ -22,7 +22,7 @@ from portal.database.connection import server_time
 from portal.database.models import Upload
 from portal.database.work_models import Import
 from portal.events.outgoing import RequestFailed, address_fault, failure_words, open_session
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.queue.jobs import RunAgain
 from portal.queue.priorities import slow_import_priority
 from portal.retry import Backoff

@@ -32,7 +32,7 @@ from portal.features.imports.fetching import (
     file_name_of,
     record,
 )
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.queue.jobs import IMPORT_QUEUE, REQUESTER, Job
 from portal.queue.priorities import slow_import_priority
 from portal.queue.rows import emptiest_import_lane, import_waits

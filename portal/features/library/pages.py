@@ -21,7 +21,7 @@ from portal.http.formatting import views_in_words
 from portal.http.languages import gettext, ngettext, translated
 from portal.http.server.limits import Rate
 from portal.http.videos import find_videos
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import BY_VIEWS, ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_in_order, fetch_videos, parse_video_id

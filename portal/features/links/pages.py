@@ -12,7 +12,7 @@ from portal.http.addresses import link_addresses
 from portal.http.auth import Policy, may_edit, policy, principal
 from portal.http.languages import gettext
 from portal.http.videos import read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import whole_number
 from portal.videos import playback_links
 

@@ -20,7 +20,7 @@ from portal.http.composition import web_context
 from portal.http.cookies import SESSION
 from portal.http.languages import gettext, pgettext
 from portal.http.server.context import state_of
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import shown, whole_number
 
 blueprint = Blueprint("account", __name__)

@@ -24,7 +24,7 @@ from portal.http.composition import web_context
 from portal.http.languages import gettext
 from portal.http.schemas.base import ClosedShape, Text
 from portal.http.schemas.validation import validated_query
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import whole_number
 from portal.uploads.quotas import usage_of
 

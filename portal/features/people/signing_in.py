@@ -27,7 +27,7 @@ from portal.http.cookies import SESSION, SIGN_ON
 from portal.http.errors import PROBLEM_TYPE, problem_document
 from portal.http.server.context import state_of
 from portal.http.server.limits import Rate
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import host_name, shown
 
 if TYPE_CHECKING:

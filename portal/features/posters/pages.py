@@ -16,7 +16,7 @@ from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.server.headers import VIDEO_CHANGED
 from portal.http.server.limits import Body
 from portal.http.videos import read_video, spread_frames
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import whole_number
 from portal.transcoding.encoding.pictures import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault, PictureRejected

@@ -46,7 +46,7 @@ from portal.http.schemas.validation import validated, validated_query
 from portal.http.server.headers import conditional_response
 from portal.http.server.limits import Rate
 from portal.http.videos import find_videos, read_record
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort

@@ -13,7 +13,7 @@ from portal.http.composition import web_context
 from portal.http.schemas.base import ClosedShape, Problem, QuotaProblem, fault_error
 from portal.http.schemas.metadata import UploadKey
 from portal.http.schemas.validation import validated
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads import service as uploads
 

@@ -46,7 +46,7 @@ from portal.http.schemas.validation import validated_query
 from portal.http.server.context import networks_of, state_of
 from portal.http.server.limits import Body, Rate
 from portal.http.videos import read_video
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.telemetry.metrics import count_reports
 from portal.videos.library import listed_for
 from portal.videos.reading import audience_in, fetch_states, parse_video_id

@@ -13,7 +13,7 @@ from itertools import count, groupby
 from portal.features.statistics.figures import Sums
 from portal.features.statistics.reading import DayFigures
 from portal.http.languages import gettext, translated
-from portal.messages import numeral
+from portal.locale.messages import numeral
 from portal.text import date_in_words, day_in_words, month_in_words
 
 # Longest periods with a bar for each day, and for each week.

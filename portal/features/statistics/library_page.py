@@ -27,7 +27,7 @@ from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.languages import gettext, translated
 from portal.http.server.limits import Rate
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.text import shown
 from portal.videos.library import listed_for
 

@@ -29,7 +29,7 @@ from portal.http.composition import web_context
 from portal.http.formatting import position
 from portal.http.languages import gettext, ngettext, translated
 from portal.http.videos import read_video, spread_frames
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.text import date_in_words, duration_in_words
 from portal.transcoding.captions.sentences import join_sentences
 from portal.transcoding.packaging.webvtt import read_webvtt

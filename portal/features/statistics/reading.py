@@ -23,7 +23,7 @@ from portal.features.statistics.figures import (
 )
 from portal.features.statistics.films import fetch_films
 from portal.features.statistics.periods import Days
-from portal.messages import Message
+from portal.locale.messages import Message
 
 # Two conditions, because PostgreSQL uses no index for `IS NOT DISTINCT FROM`.
 OF_VIDEO = "video_id = {video_id}"

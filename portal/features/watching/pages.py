@@ -21,7 +21,7 @@ from portal.http.clips import Clip, clip_arguments, playable_clip
 from portal.http.composition import web_context
 from portal.http.server.context import expect_player
 from portal.http.videos import read_progress, read_video
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import whole_number
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos import publishing

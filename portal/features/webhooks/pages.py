@@ -19,7 +19,7 @@ from portal.http.composition import web_context
 from portal.http.languages import gettext
 from portal.http.schemas.validation import validated
 from portal.http.schemas.webhooks import WebhookRequest
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.videos.events import shown_event
 from portal.videos.reading import stream_below
 

@@ -27,7 +27,7 @@ from portal.events.outgoing import (
     read_start,
 )
 from portal.features.webhooks.endpoints import disable, signing_secrets
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.queue.deliveries import DELIVERY, enqueue_delivery
 from portal.queue.tools import Tools
 from portal.text import rfc3339, whole_number

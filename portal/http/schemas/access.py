@@ -7,7 +7,7 @@ from pydantic_core import InitErrorDetails, ValidationError
 
 from portal.database.models import Visibility
 from portal.http.schemas.base import ClosedShape, Text, fault_error, reject_if
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN, shown
 from portal.videos import visibility
 from portal.videos.visibility import MAX_EMBED_ORIGINS, VideoAccess

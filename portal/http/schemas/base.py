@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictIn
 from pydantic_core import PydanticCustomError
 
 from portal.events.records import Shape, Size, Time
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.videos.metadata import text_fault
 
 Value = TypeVar("Value")

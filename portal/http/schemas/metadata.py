@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
 from portal.database.models import Visibility
 from portal.events.records import VideoRecord
 from portal.http.schemas.base import ClosedShape, Text, fault_error, reject_if
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.videos import metadata
 from portal.videos.metadata import EditableMetadata
 

@@ -11,7 +11,7 @@ from werkzeug.datastructures import MultiDict
 
 from portal.errors import FieldError, InvalidRequest
 from portal.http.schemas.base import ClosedShape
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 
 Model = TypeVar("Model", bound=BaseModel)
 Sent = TypeVar("Sent", bound=ClosedShape)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import with_line_feeds
 from portal.transcoding.captions.faults import (
     MAX_CUES,

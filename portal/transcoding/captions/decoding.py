@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from charset_normalizer import from_bytes
 
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.transcoding.captions.faults import EncodingUncertain
 
 # Python's codecs by the names that people may choose; each codec is the superset in use.

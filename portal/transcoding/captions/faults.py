@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 
 MAX_FILE_BYTES = 4 * 1024**2
 # A film of ten hours with a cue each second has as many.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
-from portal.messages import Message, PluralMessage, numeral
+from portal.locale.messages import Message, PluralMessage, numeral
 from portal.text import unescaped, with_line_feeds
 from portal.transcoding.captions import repairs
 from portal.transcoding.captions.blocks import FileCue, read_blocks

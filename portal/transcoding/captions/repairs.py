@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
 
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.transcoding.captions.blocks import FileCue
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,

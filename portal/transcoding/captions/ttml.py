@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from portal.messages import Message
+from portal.locale.messages import Message
 from portal.text import whole_number
 from portal.transcoding.captions.blocks import FileCue
 from portal.transcoding.captions.faults import MAX_CUES, TOO_LARGE, CaptionsUnreadable

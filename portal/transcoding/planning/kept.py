@@ -11,7 +11,7 @@ from itertools import accumulate, chain, pairwise
 from math import inf, isfinite
 from typing import NamedTuple, Self
 
-from portal.messages import Message, numeral
+from portal.locale.messages import Message, numeral
 from portal.transcoding.captions.sentences import text_within
 from portal.transcoding.packaging.webvtt import Cue
 

@@ -11,7 +11,7 @@ from asyncio import gather, timeout
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.messages import Message, Number
+from portal.locale.messages import Message, Number
 from portal.processes.child import (
     OUT_OF_MEMORY,
     Limits,

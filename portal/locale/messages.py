@@ -1,6 +1,6 @@
 """Texts for people: English for programs and logs, and the templates that pages translate. Pure.
 
-The texts are the keys of the gettext catalogues in `portal/locale`.
+The texts are the keys of the gettext catalogues beside this module.
 """
 
 import re
