@@ -40,6 +40,7 @@ from portal.database.work_models import MadeSegment
 from portal.events.log import EventType, record_outcome
 from portal.films.jobs import enqueue_transcode
 from portal.films.versions import delete_progress, record_version_outcome, withdraw
+from portal.locale.messages import Message
 from portal.queue.jobs import RunAgain
 from portal.transcoding.errors import FailCode
 
@@ -49,6 +50,15 @@ LEASE_S = 20
 MAX_ATTEMPTS = 3
 # Failure code of a video whose attempts are used up.
 TRANSCODE_FAILED = "transcode_failed"
+EXHAUSTED_MESSAGE = Message(
+    "The file could not be converted: every try ended unexpectedly. "
+    "Try exporting the video again, for example as H.264 in an mp4 file."
+)
+# Failure code of a video that was made of another one.
+FILM_DELETED = "film_deleted"
+FILM_DELETED_MESSAGE = Message(
+    "The film from which this video is made was deleted. Upload its file again."
+)
 MAX_DETAIL_LENGTH = 4_000
 # Time that an ending worker spends on closing its attempt.
 ENDING_TIMEOUT_S = 4.0

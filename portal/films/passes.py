@@ -28,7 +28,6 @@ from portal.films.removal import remove_again, remove_source
 from portal.films.sources import Source, SourceChanged, SourceInterrupted
 from portal.films.version_hooks import VersionHook
 from portal.films.versions import is_current
-from portal.locale.messages import Message
 from portal.queue.tools import Tools
 from portal.queue.tries import is_interruption, is_out_of_memory
 from portal.storage.objects import output_prefix
@@ -39,11 +38,6 @@ from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.planning.ladder import Plan
 
 logger = logging.getLogger(__name__)
-
-EXHAUSTED_MESSAGE = Message(
-    "The file could not be converted: every try ended unexpectedly. "
-    "Try exporting the video again, for example as H.264 in an mp4 file."
-)
 
 
 class Maker(Protocol):
@@ -86,7 +80,7 @@ async def publish_version(
         attempt = None
         code = attempts.TRANSCODE_FAILED
         async with transaction():
-            await attempts.fail_version(version_id, code=code, message=EXHAUSTED_MESSAGE)
+            await attempts.fail_version(version_id, code=code, message=attempts.EXHAUSTED_MESSAGE)
     if attempt:
         await make_playable(attempt, tools, may_encode=may_encode, hooks=hooks)
     failed = await Version.get_or_none(id=version_id, status=VideoStatus.FAILED)

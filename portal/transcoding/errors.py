@@ -46,64 +46,65 @@ class FailCode(StrEnum):
     LANGUAGE_UNSURE = "language_unsure"
 
 
-def rejection_words(code: RejectCode, *, limit: str = "") -> Message:
-    """Return why a source is refused, and the remedy.
+# Why a source is refused, and the remedy. `limit` is the exceeded limit in words, or the codec.
+REJECTIONS = {
+    RejectCode.NOT_A_VIDEO: Message(
+        "This file is not an MP4 or QuickTime video. Export it as MP4 and upload it again."
+    ),
+    RejectCode.NO_VIDEO_TRACK: Message(
+        "This file has no video track. Check the export settings and upload it again."
+    ),
+    RejectCode.ENCRYPTED: Message(
+        "This file is copy-protected and can't be read. Upload an unprotected original."
+    ),
+    RejectCode.ZERO_DURATION: Message(
+        "This file describes a video but holds no pictures. Export it again and upload the result."
+    ),
+    RejectCode.EXTERNAL_MEDIA: Message(
+        "The sound or subtitles of this video are in another file. "
+        "Export it as one self-contained file and upload that."
+    ),
+    RejectCode.TRUNCATED: Message(
+        "The end of this file is missing, probably because a copy was interrupted. "
+        "Upload the complete file."
+    ),
+    RejectCode.DAMAGED: Message(
+        "The video in this file is damaged and can't be decoded. Export it again and "
+        "upload the result."
+    ),
+    RejectCode.UNSUPPORTED_CODEC: Message(
+        "This video uses a codec that the portal doesn't take: %(limit)s. "
+        "Export it as H.264 and upload it again."
+    ),
+    RejectCode.TOO_LARGE: Message(
+        "The picture of this video is larger than %(limit)s, the most this portal takes. "
+        "Export it in a smaller size and upload it again."
+    ),
+    RejectCode.TOO_LONG: Message(
+        "This video is longer than %(limit)s, the most this portal takes. "
+        "Cut it into parts and upload them one by one."
+    ),
+    RejectCode.FILE_TOO_LARGE: Message(
+        "This file is larger than %(limit)s, the most this portal takes. "
+        "Export it at a lower bit rate and upload it again."
+    ),
+    RejectCode.TOO_MUCH_WORK: Message(
+        "Converting this video would take more than %(limit)s, the most this portal spends on "
+        "one. Export it in a smaller size or at a lower frame rate, or cut it into parts, "
+        "and upload that."
+    ),
+}
+LARGEST_SIDE = Message("%(side)s pixels a side")
+# Translators: the largest picture that the portal takes.
+LARGEST_PICTURE = Message("%(pixels)s megapixels or %(side)s pixels a side")
+LARGEST_FILE = Message("%(size)s GB")
+# Limits in these messages, which are stored with them.
+LIMITS = (LARGEST_SIDE, LARGEST_PICTURE, LARGEST_FILE)
 
-    `limit` is the exceeded limit in words, or the codec, for codes whose message names one.
-    """
-    return {
-        RejectCode.NOT_A_VIDEO: Message(
-            "This file is not an MP4 or QuickTime video. Export it as MP4 and upload it again."
-        ),
-        RejectCode.NO_VIDEO_TRACK: Message(
-            "This file has no video track. Check the export settings and upload it again."
-        ),
-        RejectCode.ENCRYPTED: Message(
-            "This file is copy-protected and can't be read. Upload an unprotected original."
-        ),
-        RejectCode.ZERO_DURATION: Message(
-            "This file describes a video but holds no pictures. Export it again and upload "
-            "the result."
-        ),
-        RejectCode.EXTERNAL_MEDIA: Message(
-            "The sound or subtitles of this video are in another file. "
-            "Export it as one self-contained file and upload that."
-        ),
-        RejectCode.TRUNCATED: Message(
-            "The end of this file is missing, probably because a copy was interrupted. "
-            "Upload the complete file."
-        ),
-        RejectCode.DAMAGED: Message(
-            "The video in this file is damaged and can't be decoded. Export it again and "
-            "upload the result."
-        ),
-        RejectCode.UNSUPPORTED_CODEC: Message(
-            "This video uses a codec that the portal doesn't take: %(limit)s. "
-            "Export it as H.264 and upload it again.",
-            limit=limit,
-        ),
-        RejectCode.TOO_LARGE: Message(
-            "The picture of this video is larger than %(limit)s, the most this portal takes. "
-            "Export it in a smaller size and upload it again.",
-            limit=limit,
-        ),
-        RejectCode.TOO_LONG: Message(
-            "This video is longer than %(limit)s, the most this portal takes. "
-            "Cut it into parts and upload them one by one.",
-            limit=limit,
-        ),
-        RejectCode.FILE_TOO_LARGE: Message(
-            "This file is larger than %(limit)s, the most this portal takes. "
-            "Export it at a lower bit rate and upload it again.",
-            limit=limit,
-        ),
-        RejectCode.TOO_MUCH_WORK: Message(
-            "Converting this video would take more than %(limit)s, the most this portal spends on "
-            "one. Export it in a smaller size or at a lower frame rate, or cut it into parts, "
-            "and upload that.",
-            limit=limit,
-        ),
-    }[code]
+
+def rejection_words(code: RejectCode, *, limit: str = "") -> Message:
+    """Return why a source is refused, with the limit that it exceeds, if the message names one."""
+    return Message(REJECTIONS[code], limit=limit)
 
 
 # The API documents the values of this enum, and the database stores them.

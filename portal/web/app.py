@@ -28,7 +28,7 @@ from portal.http.server.context import SAFE_METHODS, App, RequestContext, state_
 from portal.http.server.headers import SecurityHeaders
 from portal.http.server.limits import Rate
 from portal.http.server.origins import check_origin, share
-from portal.http.track_labels import track_label
+from portal.http.stored_texts import failure_words, track_label
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.videos.feature import Feature
@@ -165,6 +165,7 @@ def _install_templates(app: Quart, config: Config) -> None:
     for words in formatting.WORDS:
         app.add_template_filter(languages.in_words(words))
     app.add_template_global(track_label)
+    app.add_template_filter(failure_words)
     app.jinja_env.globals["features"] = {feature.name for feature in FEATURES}
 
     @app.template_global()

@@ -31,7 +31,7 @@ from portal.http.composition import web_context
 from portal.http.languages import gettext
 from portal.http.server.context import expect_player
 from portal.http.server.limits import Body
-from portal.http.track_labels import track_label
+from portal.http.stored_texts import track_label
 from portal.http.videos import read_progress, read_video
 from portal.locale.messages import Message
 from portal.transcoding.captions.decoding import CHARSET_LABELS, known_charset

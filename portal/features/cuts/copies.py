@@ -15,17 +15,12 @@ from portal.errors import CutsChanged, FilmIncomplete
 from portal.events.log import AuditAction, record_action
 from portal.features.captions.versions import copy_texts
 from portal.features.cuts import service as cuts
-from portal.films.attempts import fail_version
+from portal.films.attempts import FILM_DELETED, FILM_DELETED_MESSAGE, fail_version
 from portal.locale.messages import Message
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota
 from portal.videos.reading import check_version, locked_ready_video
-
-FILM_DELETED = "film_deleted"
-FILM_DELETED_WORDS = Message(
-    "The film from which this video is made was deleted. Upload its file again."
-)
 
 # Details and audience that the new video has from the existing one.
 KEPT_DETAILS = (
@@ -104,8 +99,8 @@ async def fail_copies(films: Collection[Version]) -> None:
     video_ids = {film.video_id for film in films}
     copies = Version.filter(base_id__in=[film.id for film in films])
     for copy in await copies.exclude(video_id__in=video_ids).order_by("created_at"):
-        await fail_version(copy.id, code=FILM_DELETED, message=FILM_DELETED_WORDS)
+        await fail_version(copy.id, code=FILM_DELETED, message=FILM_DELETED_MESSAGE)
         # A copy that had failed for another reason can't be made any more, either.
         await Version.filter(id=copy.id).update(
-            base_id=None, failure_code=FILM_DELETED, failure_message=FILM_DELETED_WORDS
+            base_id=None, failure_code=FILM_DELETED, failure_message=FILM_DELETED_MESSAGE
         )

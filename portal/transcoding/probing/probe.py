@@ -23,7 +23,15 @@ from portal.processes.child import (
     was_ended_from_outside,
 )
 from portal.text import duration_in_words
-from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.errors import (
+    LARGEST_FILE,
+    LARGEST_PICTURE,
+    LARGEST_SIDE,
+    FailCode,
+    RejectCode,
+    SourceRejected,
+    TranscodeFailed,
+)
 from portal.transcoding.probing.facts import Probe, interpret
 
 _READ_TIMEOUT_US = 30_000_000
@@ -100,21 +108,15 @@ class SourceLimits:
 
     def rejection(self, code: RejectCode, detail: str = "") -> SourceRejected:
         """Return the refusal of a source, with the limit that it exceeds, or its codec."""
-        # Translators: the largest picture that the portal takes.
-        side = Message("%(side)s pixels a side", side=_MAX_SIDE_PX)
-        # Translators: the largest picture that the portal takes.
-        pixels = Message(
-            "%(pixels)s megapixels or %(side)s pixels a side",
-            pixels=Number(f"{self.max_pixels / 1e6:.3g}"),
-            side=_MAX_SIDE_PX,
-        )
+        side = Message(LARGEST_SIDE, side=_MAX_SIDE_PX)
+        megapixels = Number(f"{self.max_pixels / 1e6:.3g}")
+        pixels = Message(LARGEST_PICTURE, pixels=megapixels, side=_MAX_SIDE_PX)
+        gigabytes = Number(f"{self.max_size_bytes / 1e9:.3g}")
         limits = {
             RejectCode.UNSUPPORTED_CODEC: detail,
             RejectCode.TOO_LARGE: pixels if self.max_pixels else side,
             RejectCode.TOO_LONG: duration_in_words(self.max_duration_s),
-            RejectCode.FILE_TOO_LARGE: Message(
-                "%(size)s GB", size=Number(f"{self.max_size_bytes / 1e9:.3g}")
-            ),
+            RejectCode.FILE_TOO_LARGE: Message(LARGEST_FILE, size=gigabytes),
             RejectCode.TOO_MUCH_WORK: duration_in_words(self.max_transcode_s),
         }
         return SourceRejected(code, detail=detail, limit=limits.get(code, ""))
