@@ -70,7 +70,7 @@ def install_languages(app: Quart) -> None:
     )
     app.add_template_filter(translated)
     app.jinja_env.globals.update(
-        language=current_language, direction=direction, languages=offered, ENGLISH=ENGLISH
+        page_language=current_language, page_direction=direction, page_languages=offered
     )
     app.before_request(_choose)
 

@@ -57,11 +57,11 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "row", "scripts", "limit_bytes"),
     [
-        ("/", {}, ("preview",), 32_500),
-        ("/upload", {}, ("page",), 57_000),
-        ("/videos/{}", READY, ("share", "watch", "copy"), 34_000),
-        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 37_500),
-        ("/videos/{}/cuts", READY, ("cuts", "watch"), 47_000),
+        ("/", {}, ("preview",), 33_500),
+        ("/upload", {}, ("page",), 59_000),
+        ("/videos/{}", READY, ("share", "watch", "copy"), 36_000),
+        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 39_500),
+        ("/videos/{}/cuts", READY, ("cuts", "watch"), 48_000),
     ],
 )
 async def test_page_is_light(
