@@ -45,7 +45,7 @@ def caddy_guard() -> IsGuarded:
 def needs_password(route: Route) -> bool:
     """Return whether a route is for more than watching."""
     if route.method not in ("GET", "HEAD"):
-        return route.rule != "/api/playback"
+        return route.rule not in ("/api/playback", "/language")
     # Without accounts, everyone may save the uploaded file.
     return route.policy not in OPEN or "/downloads" in route.rule
 

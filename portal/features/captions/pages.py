@@ -337,14 +337,12 @@ async def read_panel(video: Video) -> dict[str, object]:
 
 
 def _language(named: str) -> str:
-    """Return the tag of a language, which is named by its tag or in English."""
+    """Return the tag of a language, which is named by its tag or in any language."""
     try:
         return captions.language_of(named)
     except InvalidRequest:
         try:
             return captions.language_of(find(named).to_tag())
         except LookupError:
-            words = Message(
-                "There is no such language. Give its name in English, or its tag, like pt-BR."
-            )
+            words = Message("There is no such language. Give its name or its tag, like pt-BR.")
             raise InvalidRequest([FieldError("/language", words)]) from None

@@ -34,7 +34,7 @@ MAX_MEGAPIXELS = MAX_PICTURE_PIXELS // 1_000_000
 # Faults of an uploaded picture, by code.
 FAULTS = {
     PictureFault.TOO_LARGE: Message(
-        "This picture is larger than %(megabytes)s MB and %(megapixels)s megapixels. "
+        "This picture is larger than %(megabytes)s MB or %(megapixels)s megapixels. "
         "Choose a smaller one.",
         megabytes=MAX_MEGABYTES,
         megapixels=MAX_MEGAPIXELS,

@@ -190,7 +190,7 @@ def percent(share: float) -> str:
     """Return a share from 0 to 1 in percent; only a share of zero is shown as zero."""
     if 0 < share < 0.005:
         return gettext("under %(percent)s%%", percent=1)
-    return gettext("%(percent)s%%", percent=f"{100 * share:.0f}")
+    return gettext("%(percent)s%%", percent=numeral(100 * share, 0))
 
 
 @blueprint.app_template_filter()

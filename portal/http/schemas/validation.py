@@ -136,5 +136,7 @@ def _limit_message(fault: ErrorDetails, facts: Mapping[str, Any]) -> Message | N
         case "string_pattern_mismatch":
             return Message("Give text that matches %(pattern)s.", pattern=facts["pattern"])
         case "literal_error" | "enum":
-            return Message("Choose %(values)s.", values=facts["expected"])
+            # Such as 'public', 'unlisted' or 'private'.
+            names, _, last = str(facts["expected"]).rpartition(" or ")
+            return Message("Choose %(names)s or %(last)s.", names=names, last=last)
     return None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
-from portal.locale.messages import Message, PluralMessage, numeral
+from portal.locale.messages import Message, Number, PluralMessage, numeral
 from portal.text import unescaped, with_line_feeds
 from portal.transcoding.captions import repairs
 from portal.transcoding.captions.blocks import FileCue, read_blocks
@@ -85,7 +85,8 @@ def read_captions(data: bytes, options: ReadOptions | None = None) -> CaptionCon
     cues = _cues_with_text(cues, text, skipped=warnings)
     if options.shift_s:
         cues = repairs.shifted(cues, options.shift_s)
-        message = Message("All cues were shifted by %(shift)s s.", shift=f"{options.shift_s:+g}")
+        shift = Number(f"{options.shift_s:+g}")
+        message = Message("All cues were shifted by %(shift)s s.", shift=shift)
         warnings.append(CaptionWarning(WarningCode.SHIFTED, message))
     cues, repaired = repairs.repair_times(cues)
     if not cues:
