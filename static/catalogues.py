@@ -30,7 +30,7 @@ METHODS = [
     ("templates/**.html", "jinja2"),
     ("static/src/**.js", "javascript"),
 ]
-OPTIONS = {"templates/**.html": {"trimmed": "true", "silent": "false"}}
+OPTIONS = {"templates/**.html": {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}}
 KEYWORDS = DEFAULT_KEYWORDS | {"Message": None, "PluralMessage": (1, 2)}
 COMMENT_TAG = "Translators:"
 COMMENT = "# Texts of the portal's pages."

@@ -10,7 +10,7 @@ UNTRANSLATED = r"""(words) => {
     const found = new Set();
     const labels = ["aria-label", "aria-description", "aria-valuetext", "title", "placeholder",
         "alt", "data-announce", "data-words", "data-news"];
-    const others = "[dir=auto], bdi, [lang], script, style, code, pre, time, .hljs";
+    const others = "[dir=auto], [translate=no], bdi, [lang], script, style, code, pre, time";
     const isOwn = (element) => element !== document.documentElement && element.matches(others);
     const textOf = (node) => {
         if (node.nodeType === Node.TEXT_NODE) return node.data;
@@ -20,7 +20,8 @@ UNTRANSLATED = r"""(words) => {
     const count = (text, sign) => text.split(sign).length;
     const isWhole = (text) => count(text, "[") === count(text, "]");
     const check = (text, place) => {
-        let rest = text;
+        // Browsers keep the content of <noscript> as a text with tags.
+        let rest = text.replace(/<[^>]*>/g, " ");
         for (const word of words) rest = rest.replaceAll(word, " ");
         for (let before = ""; before !== rest;) {
             before = rest;
@@ -50,7 +51,9 @@ UNTRANSLATED = r"""(words) => {
             if (![...element.childNodes].some(isText)) continue;
             // A text with links inside has its brackets in several elements.
             let whole = element;
-            while (!isWhole(textOf(whole)) && whole.parentElement) whole = whole.parentElement;
+            const isPart = (part) => !isWhole(textOf(part))
+                || (!textOf(part).includes("[") && part.matches("a, b, em, kbd, span, strong"));
+            while (isPart(whole) && whole.parentElement) whole = whole.parentElement;
             check(textOf(whole), whole.localName);
         }
     };

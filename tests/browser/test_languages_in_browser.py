@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from pprint import pformat
 
 import pytest
 from chromium import OWNER, WIDTHS, OpenPage, play_past, save_screenshots
@@ -65,7 +66,7 @@ async def test_every_text_of_every_page_is_translated(
             missing[name] = found
         await fits(page, name)
         await save_screenshots(page, f"xx-{name}")
-    assert missing == {}
+    assert not missing, pformat(missing, width=150)
 
 
 async def test_every_text_for_people_with_accounts_is_translated(
@@ -86,11 +87,11 @@ async def test_every_text_for_people_with_accounts_is_translated(
         await owner.goto(in_language(path, "xx"))
         if found := await untranslated(owner, OWN_WORDS):
             missing[path] = found
-    assert missing == {}
+    assert not missing, pformat(missing, width=150)
 
 
 async def test_texts_that_scripts_change_are_translated(
-    page: Page, notes: Path, short_video: Path
+    page: Page, ready_video: str, notes: Path, short_video: Path
 ) -> None:
     missing = {}
 
@@ -102,16 +103,27 @@ async def test_texts_that_scripts_change_are_translated(
     await page.goto(in_language("/upload", "xx"))
     chosen = page.locator("input[type=file]").first
     await chosen.set_input_files([notes])
-    await expect(page.locator("[data-upload]")).to_have_count(1)
+    await expect(page.locator("[data-line]")).to_have_count(1)
     await look("refused file")
     await chosen.set_input_files([short_video])
-    await expect(page.locator("[data-upload]")).to_have_count(2)
+    await expect(page.locator("[data-line]")).to_have_count(2)
     await look("upload")
-    await page.locator("form [type=submit]").last.click()
+    await page.locator("[data-submit]").click()
     await look("missing details")
+    await page.locator("[data-line] [data-action=remove]:visible").last.click()
+    await look("cancelled")
     await page.goto(in_language("/?q=nothing+like+this", "xx"))
     await look("no results")
-    assert missing == {}
+    await page.goto(in_language(f"/videos/{ready_video}/edit", "xx"))
+    await page.locator("[name=title]").fill("Another title")
+    await look("unsaved changes")
+    await page.goto(in_language(f"/videos/{ready_video}/chapters/edit", "xx"))
+    await page.locator("[data-does=add]").click()
+    await look("chapters")
+    await page.goto(in_language(f"/videos/{ready_video}/cuts", "xx"))
+    await play_past(page, 0)
+    await look("cuts")
+    assert not missing, pformat(missing, width=150)
 
 
 async def test_pages_from_right_to_left_fit(open_page: OpenPage, addresses: dict[str, str]) -> None:
