@@ -28,6 +28,9 @@ OWN_WORDS = [
     "notes.mp4",
     "127.0.0.1",
     "localhost",
+    # Keys.
+    "JL",
+    "nothing like this",
 ]
 PAGES_OF_PEOPLE = (
     "/account",
