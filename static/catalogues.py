@@ -46,7 +46,10 @@ SCRIPTS = "static/src/"
 
 
 def compile_catalogues(locale: Path, *, with_pseudo: bool) -> dict[str, object]:
-    """Write the compiled catalogue of each language; return the texts of scripts by language."""
+    """Compile each portal.po in the folder `locale` to a portal.mo, and the pseudo-languages.
+
+    Return what scripts need of each language, by its code: see `_script_texts`.
+    """
     catalogues = {path.parts[-3]: read(path) for path in sorted(locale.glob(f"*/{PO}"))}
     if with_pseudo:
         template = read(locale / TEMPLATE.name)
@@ -98,9 +101,10 @@ def _error_texts() -> Iterator[tuple[str, str]]:
     while pending:
         error = pending.pop()
         pending += error.__subclasses__()
-        file = f"{error.__module__.replace('.', '/')}.py"
-        if error.__name__.startswith("_"):
+        # Errors that the framework raises bring their own texts, and tests define errors, too.
+        if error.__name__.startswith("_") or not error.__module__.startswith("portal."):
             continue
+        file = f"{error.__module__.replace('.', '/')}.py"
         yield file, str(error.title)
         if error.__doc__:
             yield file, inspect.cleandoc(error.__doc__)

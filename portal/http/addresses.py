@@ -1,6 +1,5 @@
 """Addresses of a video, its own and those that contain the permission to watch it, and of pages."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -23,9 +22,8 @@ def public_url(path: str) -> str:
     return f"{web_context().config.public_url}{path}"
 
 
-def next_path(values: Mapping[str, str]) -> str:
-    """Return the path to redirect to: the `next` value if it is safe, or the library."""
-    path = values.get("next", "")
+def own_path(path: str) -> str:
+    """Return a path to redirect to, if it is safe, or the path of the library."""
     is_plain = path.isascii() and path.isprintable()
     # Browsers read a backslash as a slash, and two slashes as another host.
     is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path

@@ -121,14 +121,14 @@ def translated(value: Any) -> Any:
     return messages.translated(value, _catalogue())
 
 
-def in_words(words: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives the message of `words` in the current language."""
+def translating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls another one, and translates the message that it returns."""
 
-    @wraps(words)
-    def translated_words(*args: Any) -> Any:
-        return translated(words(*args))
+    @wraps(function)
+    def translate(*args: Any) -> Any:
+        return translated(function(*args))
 
-    return translated_words
+    return translate
 
 
 def _filled(text: str, values: Mapping[str, Any]) -> str:

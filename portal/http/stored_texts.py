@@ -29,9 +29,10 @@ FAILURES = (*REJECTIONS.values(), EXHAUSTED_MESSAGE, FILM_DELETED_MESSAGE, Sourc
 
 
 def track_label(label: str, language: str | None = None) -> str:
-    """Return a label as readers of the page say it.
+    """Return the label of a track or file for the page, whose language may not be English.
 
-    The name of the track's language and the word for its kind are those of the page's language.
+    Labels that the portal made are translated: the English name of `language`, which is the code of
+    the track's language, and words such as "Audio". People's own labels are returned as they are.
     """
     if language and label == language_name(language):
         return _name_of(language, current_language())
@@ -39,7 +40,7 @@ def track_label(label: str, language: str | None = None) -> str:
 
 
 def failure_words(text: str) -> str:
-    """Return the stored reason of a failure as readers of the page say it."""
+    """Return the stored reason of a failure in the page's language."""
     return _shown(text, FAILURES)
 
 

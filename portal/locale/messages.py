@@ -22,11 +22,11 @@ class Catalogue(Protocol):
 
 
 class Message(str):
-    """English text whose template and values are known, so that it can be translated.
+    """English text that can be translated, because its template and values are known.
 
-    `template` has a placeholder `%(name)s` for each of `values`, which may be messages, too. It is
-    a literal, since translators get the literals. Any operation on the text, such as joining it,
-    returns a plain string, which stays English.
+    `Message("Longer than %(limit)s.", limit=60)` is the text "Longer than 60.". The template is a
+    literal, since translators get the literals. A value may be a message, too. Any operation on the
+    text, such as joining it, returns a plain string, which stays English.
     """
 
     template: str
@@ -83,9 +83,9 @@ def translated(value: Any, catalogue: Catalogue) -> Any:
 
 
 def recalled(text: str, template: str) -> str:
-    """Return a stored English text as the message of a template, whose values it contains.
+    """Return a stored English text as a `Message` again, if the whole text was made of a template.
 
-    Return the text itself if it was not made of the template.
+    The values are strings. A text that was not made of the template is returned as it is.
     """
     pattern = re.escape(template)
     for name in set(re.findall(r"%\((\w+)\)s", template)):

@@ -163,7 +163,7 @@ def _install_templates(app: Quart, config: Config) -> None:
     for template_filter in formatting.FILTERS:
         app.add_template_filter(template_filter)
     for words in formatting.WORDS:
-        app.add_template_filter(languages.in_words(words))
+        app.add_template_filter(languages.translating(words))
     app.add_template_global(track_label)
     app.add_template_filter(failure_words)
     app.jinja_env.globals["features"] = {feature.name for feature in FEATURES}

@@ -61,17 +61,28 @@ export function lazyBehaviour(selector, script, load, name) {
 }
 
 /**
- * Load a script. When that fails, the page says so, and offers another try.
+ * Load a script. When that fails, the page says so, and offers another try. Some browsers remember
+ * the failure as long as they show the page, so a second one reloads a page that can be reached.
  * @template T @param {() => Promise<T>} load @returns {Promise<T>}
  */
 async function loadScript(load) {
-  for (;;) {
+  for (let failures = 1; ; failures += 1) {
     try {
       return await load();
     } catch {
+      if (failures > 1 && (await canReload())) location.reload();
       await anotherTry();
     }
   }
+}
+
+/** Return whether the server answers with this page. */
+async function canReload() {
+  const request = fetch(location.href, { method: "HEAD", cache: "no-store" });
+  return request.then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
 /** Wait until the viewer asks for another try, or the connection is back. */

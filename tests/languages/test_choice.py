@@ -47,7 +47,7 @@ async def test_browsers_languages_are_read_in_their_order(
 
 async def test_choice_counts_more_than_the_browser(client: Sender) -> None:
     headers = {**OWN_PAGE, **GERMAN}
-    form = {"language": "fr", "next": "/upload?x=1"}
+    form = {"language": "fr", "page": "/upload?x=1"}
     response = await client.post("/language", form=form, headers=headers)
     assert (response.status_code, response.headers["Location"]) == (303, "/upload?x=1")
     assert await language_of(client, **GERMAN) == "fr ltr"
@@ -59,7 +59,7 @@ async def test_choice_counts_more_than_the_browser(client: Sender) -> None:
 
 @pytest.mark.parametrize("language", ["xx", "pt", "", "../../de"])
 async def test_language_that_is_not_offered_is_ignored(client: Sender, language: str) -> None:
-    form = {"language": language, "next": "//example.org"}
+    form = {"language": language, "page": "//example.org"}
     response = await client.post("/language", form=form, headers=OWN_PAGE)
     assert response.headers["Location"] == "/"
     assert "Set-Cookie" not in response.headers
@@ -69,7 +69,7 @@ async def test_language_that_is_not_offered_is_ignored(client: Sender, language:
 
 async def test_account_keeps_the_choice_for_other_browsers(app: Quart, olga: Account) -> None:
     first, second = await signed_in(app, olga), await signed_in(app, olga)
-    await send_fields(first, "/language", language="it", next="/")
+    await send_fields(first, "/language", language="it", page="/")
     assert await language_of(second, **GERMAN) == "it ltr"
     # Nobody else's language changes.
     assert await language_of(app.test_client(), **GERMAN) == "de ltr"

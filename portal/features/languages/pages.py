@@ -6,7 +6,7 @@ from quart import Blueprint, redirect, request
 from werkzeug.wrappers import Response
 
 from portal.accounts import people
-from portal.http.addresses import next_path
+from portal.http.addresses import own_path
 from portal.http.auth import Policy, policy, principal
 from portal.http.cookies import DAY_S, LANGUAGE_COOKIE
 from portal.http.languages import PARAMETER, offered
@@ -25,7 +25,7 @@ async def choose() -> Response:
     A language that is not available is ignored.
     """
     fields = await request.form
-    response = redirect(_without_language(next_path(fields)), 303)
+    response = redirect(_without_language(own_path(fields.get("page", ""))), 303)
     language = fields.get("language", "")
     if language not in offered():
         return response

@@ -136,7 +136,7 @@ async def audit_log() -> str:
         events=events,
         titles=await audit.titles_of(events),
         read_time=datetime.fromisoformat,
-        actions=[("", gettext("All actions")), *((action, action) for action in AuditAction)],
+        actions=list(AuditAction),
         chosen=chosen,
         is_filtered=bool(filters),
         is_newest=before is None,

@@ -20,7 +20,7 @@ from portal.config import Config
 from portal.config.values import LOOPBACK
 from portal.database.account_models import Account, Role
 from portal.database.outages import skipped_in_outage
-from portal.http.addresses import next_path
+from portal.http.addresses import own_path
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.cookies import SESSION, SIGN_ON
@@ -77,8 +77,8 @@ async def current_viewer() -> dict[str, Any] | None:
 async def form() -> ResponseReturnValue:
     """Show the form, or redirect people who are signed in already."""
     if (await principal()).is_signed_in:
-        return redirect(next_path(request.args), 303)
-    return await sign_in_page(next_url=next_path(request.args))
+        return redirect(own_path(request.args.get("next", "")), 303)
+    return await sign_in_page(next_url=own_path(request.args.get("next", "")))
 
 
 @blueprint.post("/sign-in")
@@ -98,7 +98,7 @@ async def sign_in() -> ResponseReturnValue:
         )
     except (errors.SignInRefused, errors.TooManyTries) as exc:
         return await _sign_in_refused(exc, fields)
-    return await set_session(secret, next_path(fields))
+    return await set_session(secret, own_path(fields.get("next", "")))
 
 
 async def _sign_in_refused(error: errors.PortalError, fields: Mapping[str, str]) -> Response:
@@ -106,7 +106,7 @@ async def _sign_in_refused(error: errors.PortalError, fields: Mapping[str, str])
         document = problem_document(error)
         return Response(document, error.status, dict(error.headers), content_type=PROBLEM_TYPE)
     page = await sign_in_page(
-        next_url=next_path(fields), email=fields.get("email", ""), fault=error.detail
+        next_url=own_path(fields.get("next", "")), email=fields.get("email", ""), fault=error.detail
     )
     # A 401 requires a WWW-Authenticate header, on which browsers show a password dialog.
     status = 422 if isinstance(error, errors.SignInRefused) else error.status
@@ -162,7 +162,7 @@ async def begin_single_sign_on() -> ResponseReturnValue:
     config = web_context().config
     if not await web_context().accounts_exist():
         return redirect(url_for("signing_in.form"), 303)
-    next_url = next_path(request.args)
+    next_url = own_path(request.args.get("next", ""))
     try:
         # The provider must be reachable before a sign-in is recorded.
         await provider.discover()
