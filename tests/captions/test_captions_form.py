@@ -28,7 +28,7 @@ def sent_back(text: str, **changes: str) -> dict[str, str]:
     [form] = re.findall(r'<form[^>]*id="captions-check".*?</form>', text, re.DOTALL)
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
     selects = re.findall(r'<select[^>]*name="(\w+)".*?</select>', form, re.DOTALL)
-    chosen = re.findall(r'<option value="([^"]*)" selected>', form)
+    chosen = re.findall(r'<option value="([^"]*)"\s+selected>', form)
     return {**hidden, **dict(zip(selects, chosen, strict=True)), **changes}
 
 

@@ -46,9 +46,9 @@ async def test_browsers_languages_are_read_in_their_order(
 
 
 async def test_choice_counts_more_than_the_browser(client: Sender) -> None:
-    headers = {**OWN_PAGE, **GERMAN}
-    form = {"language": "fr", "page": "/upload?x=1"}
-    response = await client.post("/language", form=form, headers=headers)
+    page = {"Referer": "https://videos.example.org/upload?x=1&lang=it"}
+    headers = {**OWN_PAGE, **GERMAN, **page}
+    response = await client.post("/language", form={"language": "fr"}, headers=headers)
     assert (response.status_code, response.headers["Location"]) == (303, "/upload?x=1")
     assert await language_of(client, **GERMAN) == "fr ltr"
     # An address and a page's script count more.
@@ -59,8 +59,8 @@ async def test_choice_counts_more_than_the_browser(client: Sender) -> None:
 
 @pytest.mark.parametrize("language", ["xx", "pt", "", "../../de"])
 async def test_language_that_is_not_offered_is_ignored(client: Sender, language: str) -> None:
-    form = {"language": language, "page": "//example.org"}
-    response = await client.post("/language", form=form, headers=OWN_PAGE)
+    headers = {**OWN_PAGE, "Referer": "https://example.org//example.com/"}
+    response = await client.post("/language", form={"language": language}, headers=headers)
     assert response.headers["Location"] == "/"
     assert "Set-Cookie" not in response.headers
     assert await language_of(client, f"/?lang={'pt' if language == 'xx' else language}") == "en ltr"
@@ -69,7 +69,7 @@ async def test_language_that_is_not_offered_is_ignored(client: Sender, language:
 
 async def test_account_keeps_the_choice_for_other_browsers(app: Quart, olga: Account) -> None:
     first, second = await signed_in(app, olga), await signed_in(app, olga)
-    await send_fields(first, "/language", language="it", page="/")
+    await send_fields(first, "/language", language="it")
     assert await language_of(second, **GERMAN) == "it ltr"
     # Nobody else's language changes.
     assert await language_of(app.test_client(), **GERMAN) == "de ltr"

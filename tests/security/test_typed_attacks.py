@@ -9,7 +9,7 @@ from signed_in import OWN_PAGE, PASSWORD, Sender, signed_in, text_of, try_to_sig
 
 from portal.database.account_models import Account
 from portal.database.connection import execute
-from portal.features.people.signing_in import next_path
+from portal.http.addresses import own_path
 
 NASTY = (
     *("https://evil.example/", "HTTPS://evil.example", "https:evil.example", "evil.example"),
@@ -40,8 +40,8 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded", **OWN_PAGE}
 
 async def test_next_is_a_path_of_this_portal(app: Quart) -> None:
     async with app.test_request_context("/"):
-        assert {text: next_path({"next": text}) for text in NASTY} == dict.fromkeys(NASTY, "/")
-        assert [next_path({"next": text}) for text in HARMLESS] == list(HARMLESS)
+        assert {text: own_path(text) for text in NASTY} == dict.fromkeys(NASTY, "/")
+        assert [own_path(text) for text in HARMLESS] == list(HARMLESS)
 
 
 async def test_next_leads_to_a_path_after_and_before_signing_in(app: Quart, olga: Account) -> None:

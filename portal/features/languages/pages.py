@@ -24,9 +24,8 @@ async def choose() -> Response:
 
     A language that is not available is ignored.
     """
-    fields = await request.form
-    response = redirect(_without_language(own_path(fields.get("page", ""))), 303)
-    language = fields.get("language", "")
+    response = redirect(_page_address(), 303)
+    language = (await request.form).get("language", "")
     if language not in offered():
         return response
     reader = await principal()
@@ -37,8 +36,11 @@ async def choose() -> Response:
     return response
 
 
-def _without_language(path: str) -> str:
-    """Return a path without the parameter that would count more than the choice."""
-    address = urlsplit(path)
-    values = [pair for pair in parse_qsl(address.query) if pair[0] != PARAMETER]
-    return address._replace(query=urlencode(values)).geturl()
+def _page_address() -> str:
+    """Return the address of the page, without the parameter that counts more than the choice.
+
+    The header names the page, since some addresses hold secrets, which no form should repeat.
+    """
+    page = urlsplit(request.headers.get("Referer", ""))
+    values = [pair for pair in parse_qsl(page.query) if pair[0] != PARAMETER]
+    return own_path(page._replace(scheme="", netloc="", query=urlencode(values)).geturl())
