@@ -62,6 +62,7 @@ async def test_editors_way_through_the_portal(
     captions = tmp_path / "captions.vtt"
     captions.write_text(CAPTIONS, encoding="utf-8")
     form = page.locator("form[action$='/captions']")
+    await page.locator("details").filter(has=form).locator("summary").last.click()
     await form.locator("[name=language]").fill("de")
     await form.locator("[type=file]").set_input_files([captions])
     await form.locator("[type=submit]").click()
