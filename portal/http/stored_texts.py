@@ -34,8 +34,10 @@ def track_label(label: str, language: str | None = None) -> str:
     Labels that the portal made are translated: the English name of `language`, which is the code of
     the track's language, and words such as "Audio". People's own labels are returned as they are.
     """
-    if language and label == language_name(language):
-        return _name_of(language, current_language())
+    # Of several tracks in a language, and of files, the name of the language is followed by more.
+    name, bracket, more = label.partition(" (")
+    if language and name == language_name(language):
+        return _name_of(language, current_language()) + bracket + more
     return _shown(label, MADE_LABELS)
 
 
@@ -56,4 +58,6 @@ def _shown(text: str, templates: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _name_of(language: str, reader: str) -> str:
-    return Language.get(language).display_name(reader)
+    """Return the name of a language, with a capital letter as at the beginning of a line."""
+    name = Language.get(language).display_name(reader)
+    return name[:1].upper() + name[1:]

@@ -43,7 +43,7 @@ export function formatSize(size_bytes) {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   });
-  return format.format(value).replace(" ", "\u00a0");
+  return format.format(value).replace(/[ \u202f]/, "\u00a0");
 }
 
 /**
@@ -151,10 +151,9 @@ const AGE_UNITS = [
 export function formatAgo(moment, now) {
   const age_s = Math.max((now.getTime() - moment.getTime()) / 1000, 0);
   const format = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
-  const [unit, length_s] = AGE_UNITS.find(([, seconds]) => age_s >= seconds) ?? [
-    "second",
-    Infinity,
-  ];
+  const [unit, length_s] = AGE_UNITS.find(([, seconds]) => age_s >= seconds) ?? [];
+  // Translators: less than a minute ago.
+  if (!unit || !length_s) return gettext("just now");
   return format.format(-Math.floor(age_s / length_s), unit);
 }
 

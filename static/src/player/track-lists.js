@@ -89,7 +89,10 @@ const names = new Intl.DisplayNames(language, { type: "language" });
  * @param {string} name @param {string} [code] of the track's language
  */
 function labelOf(name, code) {
-  if (code && name === englishNames.of(code)) return names.of(code) ?? name;
+  if (code && name === englishNames.of(code)) {
+    const own = names.of(code) ?? name;
+    return own.charAt(0).toLocaleUpperCase(language) + own.slice(1);
+  }
   // Translators: name of a sound track without a name.
   return name === "Audio" ? gettext("Audio") : name;
 }
