@@ -76,7 +76,7 @@ async def test_every_text_for_people_with_accounts_is_translated(
     owner: Page, owned_portal: LivePortal
 ) -> None:
     rows = Rows(owned_portal.environ["DATABASE_URL"])
-    video = await rows.add(1, "A video")
+    video = await rows.add(700, "A video")
     pages = ("", "/edit", "/statistics", "/chapters/edit", "/cuts", "/downloads", "/delete")
     missing = {}
     for path in (*PAGES_OF_PEOPLE, *(f"/videos/{video}{page}" for page in pages)):
