@@ -34,7 +34,7 @@ def track_label(label: str, language: str | None = None) -> str:
     Labels that the portal made are translated: the English name of `language`, which is the code of
     the track's language, and words such as "Audio". People's own labels are returned as they are.
     """
-    # Of several tracks in a language, and of files, the name of the language is followed by more.
+    # More follows the name for one of several tracks in a language, and for files.
     name, bracket, more = label.partition(" (")
     if language and name == language_name(language):
         return _name_of(language, current_language()) + bracket + more
