@@ -145,7 +145,7 @@ async def request_picture(video_id: str) -> PosterRequest | str:
     # The framework keeps larger files on disk.
     picture = await asyncio.to_thread(file.read) if file else b""
     if not picture:
-        return "Choose a picture."
+        return Message("Choose a picture.")
     if len(picture) > MAX_PICTURE_BYTES:
         return FAULTS[PictureFault.TOO_LARGE]
     try:
