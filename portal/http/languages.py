@@ -10,12 +10,14 @@ import gettext as catalogues
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from quart import Quart, current_app, has_request_context, request
+from werkzeug.datastructures import LanguageAccept
+from werkzeug.http import parse_accept_header
 
 from portal.config import Config
 from portal.database.outages import skipped_in_outage
@@ -23,7 +25,7 @@ from portal.errors import PortalError
 from portal.http.auth import principal
 from portal.http.cookies import LANGUAGE_COOKIE
 from portal.http.server.context import state_of
-from portal.locale import messages
+from portal.locale.messages import Message
 
 ENGLISH = "en"
 LOCALE = Path(__file__).parents[1] / "locale"
@@ -72,10 +74,15 @@ def install_languages(app: Quart) -> None:
     app.jinja_env.add_extension("jinja2.ext.i18n")
     app.jinja_env.policies["ext.i18n.trimmed"] = True
     app.jinja_env.install_gettext_callables(  # type: ignore[attr-defined]  # by the extension
-        gettext, ngettext, newstyle=True, pgettext=pgettext, npgettext=npgettext
+        gettext, ngettext, newstyle=True, pgettext=pgettext
     )
     # In place of the extension's functions, which take several times as long.
-    app.jinja_env.globals |= {"_": _marked, "gettext": _marked}
+    app.jinja_env.globals |= {
+        "_": _marked,
+        "gettext": _marked,
+        "ngettext": _marked_plural,
+        "pgettext": _marked_meaning,
+    }
     app.add_template_filter(translated)
     app.jinja_env.globals.update(
         page_language=current_language, page_direction=direction, page_languages=offered
@@ -116,15 +123,12 @@ def pgettext(context: str, message: str, /, **values: Any) -> str:
     return _filled(text, values)
 
 
-def npgettext(context: str, message: str, plural: str, count: int, /, **values: Any) -> str:
-    """Return a text of one of several meanings in the form for a number."""
-    text = _catalogue().npgettext(context, message, plural, count)
-    return _filled(text, values)
-
-
 def translated(value: Any) -> Any:
     """Return a message in the current language, and any other value unchanged."""
-    return messages.translated(value, _catalogue())
+    if not isinstance(value, Message):
+        return value
+    language = current_language()
+    return str(value) if language == ENGLISH else value.in_language(catalogue_of(language))
 
 
 def translating(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,15 +148,34 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
 
 def _marked(message: str, /, **values: Any) -> Markup:
     """Return a text of a template as markup, with escaped values; `%%` is a percent sign."""
-    if not values:
-        return _markup_of(current_language(), message)
-    return Markup(_catalogue().gettext(message)) % values  # noqa: S704  # by translators
+    text = _text_of(current_language(), "", message)
+    return _filled_markup(text, values) if values else text
+
+
+def _marked_meaning(context: str, message: str, /, **values: Any) -> Markup:
+    """Return a text of several meanings as markup."""
+    text = _text_of(current_language(), context, message)
+    return _filled_markup(text, values) if values else text
+
+
+def _marked_plural(message: str, plural: str, num: int, /, **values: Any) -> Markup:
+    """Return a text in the form for a number as markup. The number is also a value, `num`."""
+    text = _catalogue().ngettext(message, plural, num)
+    return _filled_markup(text, {"num": num, **values})
+
+
+def _filled_markup(text: str, values: Mapping[str, Any]) -> Markup:
+    escaped = {name: escape(translated(value)) for name, value in values.items()}
+    # That of markup would wrap each value to escape it, which takes twice as long.
+    return Markup(str.__mod__(text, escaped))  # noqa: S704  # by translators
 
 
 @cache
-def _markup_of(language: str, message: str) -> Markup:
-    text = catalogue_of(language).gettext(message)
-    return Markup(text.replace("%%", "%"))  # noqa: S704  # by translators
+def _text_of(language: str, context: str, message: str) -> Markup:
+    """Return a text as markup: ready if it has no values, else to be filled."""
+    catalogue = catalogue_of(language)
+    text = catalogue.pgettext(context, message) if context else catalogue.gettext(message)
+    return Markup(text if "%(" in text else text.replace("%%", "%"))  # noqa: S704  # by translators
 
 
 def _catalogue() -> catalogues.NullTranslations:
@@ -184,7 +207,8 @@ def _is_for_program() -> bool:
 
 def _asked() -> str:
     """Return the language that the address or a page's script names; empty if none is available."""
-    for language in (request.args.get(PARAMETER, ""), request.headers.get(HEADER, "")):
+    named = request.args.get(PARAMETER, "") if request.query_string else ""
+    for language in (named, request.headers.get(HEADER, "")):
         if language in available():
             return language
     return ""
@@ -196,8 +220,16 @@ def _preferred() -> str:
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")
     if chosen in offered():
         return chosen
-    for language, quality in request.accept_languages[:MAX_PREFERENCES]:
+    accepted = _accepted(request.headers.get("Accept-Language", ""))
+    return accepted or (config.site_language if config.site_language in available() else ENGLISH)
+
+
+# Browsers send few different lists.
+@lru_cache(maxsize=1024)
+def _accepted(preferences: str) -> str:
+    """Return the first language of an Accept-Language header that is offered; empty for none."""
+    for language, quality in parse_accept_header(preferences, LanguageAccept)[:MAX_PREFERENCES]:
         code = language.partition("-")[0].lower()
         if quality > 0 and code in offered():
             return code
-    return config.site_language if config.site_language in available() else ENGLISH
+    return ""
