@@ -14,6 +14,7 @@ from gettext import GNUTranslations
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
+from pkgutil import walk_packages
 
 from babel import Locale
 from babel.messages.catalog import Catalog, Message
@@ -95,7 +96,8 @@ def update() -> None:
 
 def _error_texts() -> Iterator[tuple[str, str]]:
     """Yield the file and the texts of each error: its title, and its docstring, the message."""
-    import_module("portal.web.app")
+    for module in walk_packages(import_module("portal.features").__path__, "portal.features."):
+        import_module(module.name)
     root = import_module("portal.errors").PortalError
     pending = [root]
     while pending:
