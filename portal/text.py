@@ -207,8 +207,8 @@ def duration_in_words(duration_s: int) -> Message:
     minutes, seconds = divmod(duration_s, 60)
     hours, minutes = divmod(minutes, 60)
     parts = {"hours": hours, "minutes": minutes, "seconds": seconds}
-    given = tuple(name for name, value in parts.items() if value)
-    return Message(_DURATIONS[given], **{name: parts[name] for name in given or ("seconds",)})
+    units = tuple(name for name, value in parts.items() if value)
+    return Message(_DURATIONS[units], **{name: parts[name] for name in units or ("seconds",)})
 
 
 def _with_few_marks(text: str) -> str:

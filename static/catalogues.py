@@ -49,7 +49,7 @@ SCRIPTS = "static/src/"
 def compile_catalogues(locale: Path, *, with_pseudo: bool) -> dict[str, object]:
     """Compile each portal.po in the folder `locale` to a portal.mo, and the pseudo-languages.
 
-    Return what scripts need of each language, by its code: see `_script_texts`.
+    Return the texts and forms that scripts need, by the code of a language: see `_script_texts`.
     """
     catalogues = {path.parts[-3]: read(path) for path in sorted(locale.glob(f"*/{PO}"))}
     if with_pseudo:
@@ -68,7 +68,7 @@ def compile_catalogues(locale: Path, *, with_pseudo: bool) -> dict[str, object]:
 def extract() -> Catalog:
     """Return the texts of all sources, with the files that have them."""
     catalogue = Catalog(domain="portal", header_comment=COMMENT, fuzzy=False)
-    found = extract_from_dir(
+    places = extract_from_dir(
         ROOT,
         METHODS,
         OPTIONS,
@@ -76,7 +76,7 @@ def extract() -> Catalog:
         comment_tags=(COMMENT_TAG,),
         strip_comment_tags=True,
     )
-    for file, _, text, comments, context in found:
+    for file, _, text, comments, context in places:
         catalogue.add(text, locations=[(file, 0)], auto_comments=comments, context=context)
     for file, text in _error_texts():
         catalogue.add(text, locations=[(file, 0)])
@@ -123,8 +123,8 @@ def _write(path: Path, catalogue: Catalog) -> None:
     """Write a catalogue, without what Babel adds: dates and names, which change at each update."""
     file = BytesIO()
     write_po(file, catalogue, width=100, include_lineno=False, sort_by_file=True, omit_header=True)
-    kept = {name: value for name, value in catalogue.mime_headers if name in HEADERS}
-    header = "".join(f'"{name}: {value}\\n"\n' for name, value in kept.items())
+    headers = [(name, value) for name, value in catalogue.mime_headers if name in HEADERS]
+    header = "".join(f'"{name}: {value}\\n"\n' for name, value in headers)
     text = f'{catalogue.header_comment}\nmsgid ""\nmsgstr ""\n{header}\n{file.getvalue().decode()}'
     path.write_text(text, encoding="utf-8")
 

@@ -14,6 +14,8 @@ from portal.accounts.identities import LIFE_S
 from portal.config import Config
 
 DAY_S = 86_400
+# The longest life of a cookie that browsers allow (RFC 6265bis).
+LONGEST_LIFE_S = 400 * DAY_S
 SECURE_COOKIE = "__Host-portal"
 PLAIN_COOKIE = "portal_session"
 # Language that a reader chose. Proxies read it, so it has one name and no secret.
@@ -56,8 +58,8 @@ class HostCookie:
 
 
 # Session of a signed-in person. The portal ends it after some days without use
-# (`sessions.IDLE_DAYS`), so the cookie has the longest life that browsers allow (RFC 6265bis).
-SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, 400 * DAY_S)
+# (`sessions.IDLE_DAYS`), so the cookie has the longest life.
+SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, LONGEST_LIFE_S)
 # Sign-in that is in progress at a single sign-on provider.
 SIGN_ON = HostCookie("__Host-portal-sign-on", "portal_sign_on", LIFE_S)
 

@@ -52,8 +52,8 @@ def catalogue_of(language: str) -> catalogues.NullTranslations:
 @cache
 def available() -> Mapping[str, str]:
     """Return the names of the languages in themselves, by code, in the order of the names."""
-    found = {path.parents[1].name for path in LOCALE.glob(f"*/LC_MESSAGES/{DOMAIN}.mo")}
-    names = {code: _name_of(catalogue_of(code)) for code in found}
+    codes = {path.parents[1].name for path in LOCALE.glob(f"*/LC_MESSAGES/{DOMAIN}.mo")}
+    names = {code: _name_of(catalogue_of(code)) for code in codes}
     names[ENGLISH] = "English"
     return dict(sorted(names.items(), key=lambda entry: entry[1].casefold()))
 
@@ -73,10 +73,8 @@ def install_languages(app: Quart) -> None:
     """Choose the language of each request, and provide translation to templates."""
     app.jinja_env.add_extension("jinja2.ext.i18n")
     app.jinja_env.policies["ext.i18n.trimmed"] = True
-    app.jinja_env.install_gettext_callables(  # type: ignore[attr-defined]  # by the extension
-        gettext, ngettext, newstyle=True, pgettext=pgettext
-    )
-    # In place of the extension's functions, which take several times as long.
+    # Templates are compiled for functions that fill in the values themselves.
+    app.jinja_env.newstyle_gettext = True  # type: ignore[attr-defined]  # by the extension
     app.jinja_env.globals |= {
         "_": _marked,
         "gettext": _marked,
@@ -92,12 +90,10 @@ def install_languages(app: Quart) -> None:
 
 def current_language() -> str:
     """Return the code of the language of the current response; English outside of requests."""
-    known = _language.get()
-    if known or not has_request_context():
-        return known or ENGLISH
-    if _is_for_program():
-        return _asked() or ENGLISH
-    return _use(_asked() or _preferred())
+    language = _language.get()
+    if language or not has_request_context():
+        return language or ENGLISH
+    return ENGLISH if _is_for_program() else _use(_preferred())
 
 
 def direction() -> str:
@@ -166,7 +162,7 @@ def _marked_plural(message: str, plural: str, num: int, /, **values: Any) -> Mar
 
 def _filled_markup(text: str, values: Mapping[str, Any]) -> Markup:
     escaped = {name: escape(translated(value)) for name, value in values.items()}
-    # That of markup would wrap each value to escape it, which takes twice as long.
+    # The operator of `Markup` would wrap each value to escape it, which takes twice as long.
     return Markup(str.__mod__(text, escaped))  # noqa: S704  # by translators
 
 
@@ -183,14 +179,18 @@ def _catalogue() -> catalogues.NullTranslations:
 
 
 async def _choose() -> None:
-    """Choose the language of a page by the reader's account, if nothing counts more."""
+    """Choose the language that the request names, or that of the reader's account.
+
+    If there is neither, the first text of a page chooses.
+    """
     _language.set("")
-    if _is_for_program() or _asked():
-        return
-    with skipped_in_outage(), suppress(PortalError):
-        own = (await principal()).language
-        if own in available():
-            _use(own)
+    if language := _named():
+        _use(language)
+    elif not _is_for_program():
+        with skipped_in_outage(), suppress(PortalError):
+            own = (await principal()).language
+            if own in available():
+                _use(own)
 
 
 def _use(language: str) -> str:
@@ -205,10 +205,10 @@ def _is_for_program() -> bool:
     return request.path.startswith("/api/")
 
 
-def _asked() -> str:
+def _named() -> str:
     """Return the language that the address or a page's script names; empty if none is available."""
-    named = request.args.get(PARAMETER, "") if request.query_string else ""
-    for language in (named, request.headers.get(HEADER, "")):
+    parameter = request.args.get(PARAMETER, "") if request.query_string else ""
+    for language in (parameter, request.headers.get(HEADER, "")):
         if language in available():
             return language
     return ""

@@ -5,6 +5,7 @@ The texts are the keys of the gettext catalogues beside this module.
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Protocol, Self
 
 
@@ -50,8 +51,9 @@ class Message(str):
     def _filled(self, template: str, catalogue: Catalogue) -> str:
         if not self.values:
             return template
-        shown = {name: translated(value, catalogue) for name, value in self.values.items()}
-        return template % shown
+        return template % {
+            name: translated(value, catalogue) for name, value in self.values.items()
+        }
 
 
 class PluralMessage(Message):
@@ -87,11 +89,17 @@ def recalled(text: str, template: str) -> str:
 
     The values are strings. A text that was not made of the template is returned as it is.
     """
+    match = _pattern_of(template).fullmatch(text)
+    return Message(template, **match.groupdict()) if match else text
+
+
+@cache
+def _pattern_of(template: str) -> re.Pattern[str]:
+    """Return a pattern of all texts of a template, with a group for each value."""
     pattern = re.escape(template)
     for name in set(re.findall(r"%\((\w+)\)s", template)):
         pattern = pattern.replace(re.escape(f"%({name})s"), f"(?P<{name}>.+)")
-    match = re.fullmatch(pattern, text, re.DOTALL)
-    return Message(template, **match.groupdict()) if match else text
+    return re.compile(pattern, re.DOTALL)
 
 
 class Number(Message):

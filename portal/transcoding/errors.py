@@ -46,7 +46,8 @@ class FailCode(StrEnum):
     LANGUAGE_UNSURE = "language_unsure"
 
 
-# Why a source is refused, and the remedy. `limit` is the exceeded limit in words, or the codec.
+# Reason of each refusal of a source, and the remedy. `limit` is the limit that the source exceeds,
+# in words; of UNSUPPORTED_CODEC, it is the codec.
 REJECTIONS = {
     RejectCode.NOT_A_VIDEO: Message(
         "This file is not an MP4 or QuickTime video. Export it as MP4 and upload it again."

@@ -66,8 +66,8 @@ async def test_every_text_of_every_page_is_translated(
         if name == "ready":
             await play_past(page, 0)
         await page.wait_for_load_state("networkidle")
-        if found := await untranslated(page, OWN_WORDS):
-            missing[name] = found
+        if texts := await untranslated(page, OWN_WORDS):
+            missing[name] = texts
         await fits(page, name)
         await save_screenshots(page, f"xx-{name}")
     assert not missing, pformat(missing, width=150)
@@ -83,14 +83,14 @@ async def test_every_text_for_people_with_accounts_is_translated(
     for path in (*PAGES_OF_PEOPLE, *(f"/videos/{video}{page}" for page in pages)):
         await owner.goto(in_language(path, "xx"))
         await owner.wait_for_load_state("networkidle")
-        if found := await untranslated(owner, OWN_WORDS):
-            missing[path] = found
+        if texts := await untranslated(owner, OWN_WORDS):
+            missing[path] = texts
         await fits(owner, path)
     await owner.context.clear_cookies()
     for path in ("/sign-in", "/welcome/none", "/set-up"):
         await owner.goto(in_language(path, "xx"))
-        if found := await untranslated(owner, OWN_WORDS):
-            missing[path] = found
+        if texts := await untranslated(owner, OWN_WORDS):
+            missing[path] = texts
     assert not missing, pformat(missing, width=150)
 
 
@@ -101,8 +101,8 @@ async def test_texts_that_scripts_change_are_translated(
 
     async def look(state: str) -> None:
         await page.wait_for_load_state("networkidle")
-        if found := await untranslated(page, [*OWN_WORDS, short_video.name, short_video.stem]):
-            missing[state] = found
+        if texts := await untranslated(page, [*OWN_WORDS, short_video.name, short_video.stem]):
+            missing[state] = texts
 
     await page.goto(in_language("/upload", "xx"))
     chosen = page.locator("input[type=file]").first

@@ -8,13 +8,10 @@ from werkzeug.wrappers import Response
 from portal.accounts import people
 from portal.http.addresses import own_path
 from portal.http.auth import Policy, policy, principal
-from portal.http.cookies import DAY_S, LANGUAGE_COOKIE
+from portal.http.cookies import LANGUAGE_COOKIE, LONGEST_LIFE_S
 from portal.http.languages import PARAMETER, offered
 
 blueprint = Blueprint("languages", __name__)
-
-# The longest life of a cookie that browsers allow (RFC 6265bis).
-KEPT_S = 400 * DAY_S
 
 
 @blueprint.post("/language")
@@ -32,7 +29,9 @@ async def choose() -> Response:
     if reader.is_signed_in and reader.account_id:
         await people.set_language(reader.account_id, language)
     # Scripts have no use for it, and other sites' requests need it in links only.
-    response.set_cookie(LANGUAGE_COOKIE, language, max_age=KEPT_S, httponly=True, samesite="Lax")
+    response.set_cookie(
+        LANGUAGE_COOKIE, language, max_age=LONGEST_LIFE_S, httponly=True, samesite="Lax"
+    )
     return response
 
 
