@@ -287,6 +287,10 @@ class AccessChanged(VersionConflict, code="access_changed"):
     """Someone else has changed this video's access. Read it again, then decide what to send."""
 
 
+class MembersChanged(VersionConflict, code="members_changed"):
+    """Someone else has changed this group's members. Read them again, then decide what to send."""
+
+
 class CaptionsChanged(VersionConflict, code="captions_changed"):
     """Someone else has changed these captions. `present` has the current version."""
 
@@ -363,6 +367,14 @@ class AccountNotFound(NotFound, code="account_not_found"):
 
 class AccountExists(Conflict, code="account_exists"):
     """An account with this email address already exists."""
+
+
+class GroupNotFound(NotFound, code="group_not_found"):
+    """This group doesn't exist. It may have been removed."""
+
+
+class GroupExists(Conflict, code="group_exists"):
+    """A group with this name already exists. Choose another name."""
 
 
 class LastOwner(Conflict, code="last_owner"):

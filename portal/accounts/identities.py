@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from portal.accounts import people, sessions
+from portal.accounts import groups, people, sessions
 from portal.accounts.tokens import digest, new_secret
 from portal.config import Config
 from portal.database.account_models import (
@@ -107,6 +107,7 @@ class Person:
 
     `email` is empty unless the provider has verified it, `name` if there is none. `role` is that of
     a new account; None refuses new accounts. With `has_mapped_role` existing accounts get it, too.
+    `groups` are the values of the claim, which groups of accounts follow.
     """
 
     issuer: str
@@ -115,6 +116,7 @@ class Person:
     name: str
     role: Role | None
     has_mapped_role: bool
+    groups: frozenset[str]
 
 
 def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
@@ -140,6 +142,7 @@ def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
         name=name[:MAX_NAME_LENGTH] if isinstance(name, str) else "",
         role=_mapped_role(claims, config),
         has_mapped_role=bool(config.oidc_roles),
+        groups=frozenset(value for value in _claimed(claims, config) if isinstance(value, str)),
     )
 
 
@@ -167,6 +170,7 @@ async def sign_in(
         account = identity.account if identity else await _link_account(person, signed_in_id)
         _require_enabled(account)
         await _adjust_role(account, person)
+        await groups.follow(account.id, person.groups)
         await Account.filter(id=account.id).update(seen_at=NOW)
         await _note_by_provider(AuditAction.SIGNED_IN, account, person)
         return await sessions.create(account.id, device=device, address=address)
@@ -199,12 +203,17 @@ def _verified_email(claims: Mapping[str, Any]) -> str:
 
 def _mapped_role(claims: Mapping[str, Any], config: Config) -> Role | None:
     """Return the highest role that the claims are mapped to, or the default role."""
-    claim = value_of(claims, config.oidc_role_claim)
-    values = claim if isinstance(claim, list) else [claim]
+    values = _claimed(claims, config)
     mapped = {role for value, role in config.oidc_roles if value in values}
     # Roles are declared from the highest to the lowest.
     highest = next((role for role in Role if role in mapped), None)
     return highest or (Role(config.oidc_default_role) if config.oidc_default_role else None)
+
+
+def _claimed(claims: Mapping[str, Any], config: Config) -> list[Any]:
+    """Return the values of the claim with a person's groups or roles."""
+    claim = value_of(claims, config.oidc_role_claim)
+    return claim if isinstance(claim, list) else [claim]
 
 
 async def _link_account(person: Person, signed_in_id: UUID | None) -> Account:

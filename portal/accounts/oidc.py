@@ -72,11 +72,15 @@ class Provider:
         """Fetch the provider's metadata and keys."""
         await self._keys.get(max_age_s=CACHE_S)
 
-    async def authorization_url(self, secrets: SignOnSecrets) -> str:
-        """Return the URL at the provider to which the browser is redirected."""
+    async def authorization_url(self, secrets: SignOnSecrets, *, needs_groups: bool) -> str:
+        """Return the URL at the provider to which the browser is redirected.
+
+        With `needs_groups` or mapped roles, the person's groups are asked for.
+        """
         metadata = await self.discover()
         claim = self._config.oidc_role_claim
-        has_scope = self._config.oidc_roles and claim in (metadata.get("scopes_supported") or ())
+        is_needed = needs_groups or self._config.oidc_roles
+        has_scope = is_needed and claim in (metadata.get("scopes_supported") or ())
         return str(
             prepare_grant_uri(
                 metadata["authorization_endpoint"],
@@ -91,7 +95,9 @@ class Provider:
             )
         )
 
-    async def claims_of(self, code: str, secrets: SignOnSecrets) -> Mapping[str, Any]:
+    async def claims_of(
+        self, code: str, secrets: SignOnSecrets, *, needs_groups: bool
+    ) -> Mapping[str, Any]:
         """Exchange the code of a callback for the person's verified claims.
 
         Raises `SingleSignOnRefused` for an invalid code or ID token.
@@ -101,7 +107,7 @@ class Provider:
             tokens = await self._redeem(http, metadata, code, secrets.verifier)
             claims = await self._verified(tokens, secrets.nonce)
             url = metadata.get("userinfo_endpoint")
-            if not url or self._is_complete(claims):
+            if not url or self._is_complete(claims, needs_groups=needs_groups):
                 return claims
             bearer = {"Authorization": f"Bearer {tokens.get('access_token', '')}"}
             async with http.get(url, headers=bearer, allow_redirects=False) as response:
@@ -166,10 +172,11 @@ class Provider:
         except FAULTS as exc:
             raise SingleSignOnRefused(UNTRUSTED) from exc
 
-    def _is_complete(self, claims: Mapping[str, Any]) -> bool:
+    def _is_complete(self, claims: Mapping[str, Any], *, needs_groups: bool) -> bool:
         """Return whether the ID token has all claims; many providers send some by userinfo only."""
-        has_role = value_of(claims, self._config.oidc_role_claim) is not None
-        return "email" in claims and (has_role or not self._config.oidc_roles)
+        has_groups = value_of(claims, self._config.oidc_role_claim) is not None
+        is_needed = needs_groups or self._config.oidc_roles
+        return "email" in claims and (has_groups or not is_needed)
 
     async def _fetch_metadata(self) -> Metadata:
         issuer = self._config.oidc_issuer

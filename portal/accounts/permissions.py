@@ -1,11 +1,18 @@
-"""Rules of permissions by role, scope and owner, as pure functions."""
+"""Rules of permissions by role and scope, and of the audience of a video, in Python and in SQL.
 
+Who may see a video now is decided here alone.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
+from psycopg import sql
+
 from portal.database.account_models import Role, Scope
-from portal.database.models import Visibility
+from portal.database.connection import Row, sql_with
+from portal.database.models import Video, Visibility
 from portal.errors import MissingScope, NotAllowed, NotSignedIn
 from portal.locale.messages import Message
 
@@ -26,7 +33,7 @@ class Action(Enum):
         return Scope.WRITE if self is Action.EDIT else Scope(self.value)
 
 
-# Actions on one video, which editors may do to their own videos only.
+# Actions on one video. Editors may do them to their own videos, and edit those shared with them.
 TO_A_VIDEO = frozenset({Action.EDIT, Action.DELETE})
 _EVERYTHING = frozenset(Action)
 ALLOWED = {
@@ -46,14 +53,17 @@ def usable_scopes(role: Role | None) -> tuple[Scope, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Viewers of a video, by its visibility and its owner.
+    """Viewers and editors of a video, by visibility, owner, and people that it is shared with.
 
-    With `signed_in_only` everyone with an account may see a private video.
+    With `signed_in_only` everyone with an account may see a private video. It is shared with the
+    accounts and groups of `admitted_ids`. Those that are in `editor_ids`, too, may edit it.
     """
 
     visibility: Visibility = Visibility.PRIVATE
     signed_in_only: bool = False
     owner_id: UUID | None = None
+    admitted_ids: frozenset[UUID] = frozenset()
+    editor_ids: frozenset[UUID] = frozenset()
 
     @property
     def is_private(self) -> bool:
@@ -63,6 +73,38 @@ class Audience:
 
 # Audience of a video that doesn't exist, or must look like that.
 NOBODY_ELSE = Audience()
+
+
+def audience_of(video: Video) -> Audience:
+    """Return the audience of a video."""
+    return Audience(
+        visibility=video.visibility,
+        signed_in_only=video.signed_in_only,
+        owner_id=video.owner_id,
+        admitted_ids=frozenset(video.admitted_ids),
+        editor_ids=frozenset(video.editor_ids),
+    )
+
+
+def audience_in(columns: Row) -> Audience:
+    """Return the audience in columns of a row, or in JSON; the narrowest if there is none."""
+    owner_id = columns.get("owner_id")
+    return Audience(
+        visibility=Visibility(columns.get("visibility", Visibility.PRIVATE)),
+        signed_in_only=columns.get("signed_in_only", False),
+        owner_id=UUID(str(owner_id)) if owner_id else None,
+        admitted_ids=_ids_in(columns.get("admitted_ids")),
+        editor_ids=_ids_in(columns.get("editor_ids")),
+    )
+
+
+def _ids_in(column: Iterable[UUID | str] | None) -> frozenset[UUID]:
+    return frozenset(UUID(str(holder_id)) for holder_id in column or ())
+
+
+def is_private_in(columns: Row) -> bool:
+    """Return whether columns of a row, or JSON, are of a private video, as `audience_in`."""
+    return bool(columns.get("visibility", Visibility.PRIVATE) == Visibility.PRIVATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +123,8 @@ class Principal:
     # The API token of a program.
     token_id: UUID | None = None
     token_name: str = ""
+    # Groups that the account belongs to.
+    group_ids: frozenset[UUID] = frozenset()
     # Code of the language that the person chose; empty without a choice.
     language: str = field(default="", compare=False)
 
@@ -89,25 +133,38 @@ class Principal:
         """Return whether this is a person with a browser session."""
         return self.session_id is not None
 
-    def may(self, action: Action, *, owner_id: UUID | None = None) -> bool:
-        """Return whether the action is allowed, for an action on a video with this owner."""
+    @property
+    def ids(self) -> frozenset[UUID]:
+        """Return the ids by which audiences admit the principal: of the account and its groups."""
+        return self.group_ids | {self.account_id} if self.account_id else frozenset()
+
+    def may(self, action: Action, *, on: Audience = NOBODY_ELSE) -> bool:
+        """Return whether the action is allowed, for an action on a video with this audience."""
         try:
-            self.require(action, owner_id=owner_id)
+            self.require(action, on=on)
         except (NotSignedIn, NotAllowed):
             return False
         return True
 
-    def require(self, action: Action, *, owner_id: UUID | None = None) -> None:
+    def require(self, action: Action, *, on: Audience = NOBODY_ELSE) -> None:
         """Raise `NotSignedIn`, `NotAllowed` or `MissingScope` unless the action is allowed."""
         if action not in ALLOWED[self.role]:
             raise NotAllowed if self.role else NotSignedIn
         if self.scopes is not None and action.scope not in self.scopes:
             raise MissingScope(action.scope)
-        is_others = action in TO_A_VIDEO and owner_id != self.account_id
-        if is_others and self.role is Role.EDITOR:
+        if self.role is not Role.EDITOR or action not in TO_A_VIDEO or self._owns(on):
+            return
+        if action is Action.DELETE:
             raise NotAllowed(
                 Message(
                     "Only the person who published this video, an admin or an owner may do this."
+                )
+            )
+        if not self.ids & on.editor_ids:
+            raise NotAllowed(
+                Message(
+                    "Only the person who published this video, people with whom it is shared for "
+                    "editing, an admin or an owner may do this."
                 )
             )
 
@@ -121,18 +178,22 @@ class Principal:
 
         The scopes of an API token are checked separately, by `may` and `require`.
         """
-        if not audience.is_private or self.sees_all or self._owns(audience):
+        if not audience.is_private or self.sees_all or self._is_named(audience):
             return True
         return audience.signed_in_only and self.role is not None
 
     def may_list(self, audience: Audience) -> bool:
         """Return whether the principal's lists include a video with this audience.
 
-        `videos.library.listed_for` is the same rule in SQL.
+        `listed_for` is the same rule in SQL.
         """
         if audience.visibility is Visibility.UNLISTED:
-            return self.sees_all or self._owns(audience)
+            return self.sees_all or self._is_named(audience)
         return self.may_see(audience)
+
+    def _is_named(self, audience: Audience) -> bool:
+        """Return whether the principal owns the video, or it is shared with them."""
+        return self._owns(audience) or bool(self.ids & audience.admitted_ids)
 
     def _owns(self, audience: Audience) -> bool:
         return self.account_id is not None and self.account_id == audience.owner_id
@@ -148,3 +209,24 @@ class Principal:
 ANYONE = Principal()
 # Principal with every permission: visitors of a portal without accounts, and operators.
 EVERYONES = Principal(role=Role.OWNER)
+
+
+def listed_for(reader: Principal) -> sql.Composable:
+    """Return the condition for videos in a reader's lists: `Principal.may_list` in SQL.
+
+    It names the columns of a video's audience without a table.
+    """
+    if reader.sees_all:
+        return sql.SQL("true")
+    conditions: list[sql.Composable] = [sql.SQL("visibility = 'public'")]
+    if reader.role is not None:
+        conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
+    if reader.account_id is not None:
+        conditions.append(sql_with("owner_id = {id}", id=reader.account_id))
+        conditions.append(shared_with(reader))
+    return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
+
+
+def shared_with(reader: Principal) -> sql.Composable:
+    """Return the condition for videos that are shared with a reader by name or by a group."""
+    return sql_with("admitted_ids && {ids}::uuid[]", ids=list(reader.ids))

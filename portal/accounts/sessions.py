@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 from portal.accounts.passwords import Passwords
 from portal.accounts.people import plain_email
 from portal.accounts.permissions import Principal
-from portal.accounts.tokens import digest, fetch_used, new_secret
+from portal.accounts.tokens import GROUP_IDS, digest, fetch_used, new_secret
 from portal.database.account_models import MAX_DEVICE_LENGTH, Account, Session
 from portal.database.connection import NOW, execute, fetch_rows, transaction
 from portal.database.event_models import Event
@@ -34,14 +34,14 @@ MAX_WAIT_S = 60
 REFUSALS_AN_HOUR = 200
 INTERNET_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[\w-]+(\.[\w-]+)+")
 
-SESSIONS = """
+SESSIONS = f"""
 SELECT session.digest, session.id AS session_id, account.id AS account_id, account.email,
-       account.role, account.language,
+       account.role, account.language, {GROUP_IDS},
        account.seen_at IS NULL OR session.seen_at < now() - interval '1 minute' AS is_stale
 FROM sessions session JOIN accounts account ON account.id = session.account_id
 WHERE session.digest = ANY(%s) AND NOT account.is_disabled
   AND session.seen_at > now() - interval '30 days'
-"""
+"""  # noqa: S608 - put together from constants
 SESSIONS_USED = "UPDATE sessions SET seen_at = now() WHERE id = ANY(%s)"
 # Concurrent attempts wait for each other, so that each one counts the others.
 LOCK_TRIES = "LOCK TABLE sign_in_failures IN SHARE ROW EXCLUSIVE MODE"

@@ -23,14 +23,18 @@ TOKEN_PREFIX = "portal_"  # noqa: S105  # lets scanners find tokens that were pu
 MAX_SECRET_LENGTH = 100
 MAX_DAYS = 3650
 
-TOKENS = """
+# Groups of the account of a row, as a column.
+GROUP_IDS = """
+ARRAY(SELECT group_id FROM group_members member WHERE member.account_id = account.id) AS group_ids
+"""
+TOKENS = f"""
 SELECT token.digest, token.id AS token_id, account.id AS account_id, account.email, account.role,
-       token.scopes, token.name AS token_name,
+       token.scopes, token.name AS token_name, {GROUP_IDS},
        coalesce(token.used_at < now() - interval '1 minute', true) AS is_stale
 FROM api_tokens token JOIN accounts account ON account.id = token.account_id
 WHERE token.digest = ANY(%s) AND NOT account.is_disabled
   AND (token.expires_at IS NULL OR token.expires_at > now())
-"""
+"""  # noqa: S608 - put together from constants
 TOKENS_USED = "UPDATE api_tokens SET used_at = now() WHERE id = ANY(%s)"
 ACCOUNTS_SEEN = "UPDATE accounts SET seen_at = now() WHERE id = ANY(%s)"
 
@@ -65,7 +69,10 @@ async def fetch_used(
     if stale := [row for row in rows.values() if row.pop("is_stale")]:
         await execute(mark_used, [row[key] for row in stale])
         await execute(ACCOUNTS_SEEN, [row["account_id"] for row in stale])
-    return {name: {**row, "role": Role(row["role"])} for name, row in rows.items()}
+    return {
+        name: {**row, "role": Role(row["role"]), "group_ids": frozenset(row["group_ids"])}
+        for name, row in rows.items()
+    }
 
 
 async def create(

@@ -145,6 +145,28 @@ class Identity(Model):
         table = "identities"
 
 
+class Group(Model):
+    """Group of accounts. With a `claim` it follows single sign-on (`accounts.groups`)."""
+
+    id = fields.UUIDField(primary_key=True)
+    name = fields.TextField()
+    claim = fields.TextField(default="")
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+
+    class Meta:
+        table = "groups"
+
+
+class GroupMember(Model):
+    """Membership of an account in a group."""
+
+    account_id: UUID = fields.UUIDField(primary_key=True)
+    group_id: UUID = fields.UUIDField()
+
+    class Meta:
+        table = "group_members"
+
+
 class SignOn(Model):
     """Sign-in in progress at a provider; `digest` is of the secret in the browser's cookie."""
 

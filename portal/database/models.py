@@ -115,9 +115,10 @@ class Details(Model):
     `updated_at` moves with every event of the video (`events.log`), and with its processing.
 
     Audience: `visibility` and `signed_in_only` decide the video's audience
-    (`accounts.permissions`), `embed_origins` which sites may frame its player; an empty list leaves
-    that to the portal's setting. `passthrough` is an integrator's text, which the portal ignores.
-    `views` counts all views (`statistics`).
+    (`accounts.permissions`), together with `admitted_ids`, the accounts and groups that it is
+    shared with, of whom those in `editor_ids` may edit it. `embed_origins` are the sites that may
+    frame its player; an empty list leaves that to the portal's setting. `passthrough` is an
+    integrator's text, which the portal ignores. `views` counts all views (`statistics`).
 
     `described_times` has times in the description whose moment in the whole film is another one
     (`transcoding.planning.described_times`).
@@ -145,6 +146,8 @@ class Details(Model):
     owner_id: UUID | None = fields.UUIDField(null=True)
     visibility = fields.CharEnumField(Visibility, max_length=10, default=Visibility.PUBLIC)
     signed_in_only = fields.BooleanField(default=False)
+    admitted_ids: list[UUID] = ArrayField("uuid", default=list)
+    editor_ids: list[UUID] = ArrayField("uuid", default=list)
     embed_origins: list[str] = ArrayField("text", default=list)
     passthrough = fields.TextField(default="")
     views = fields.BigIntField(default=0)

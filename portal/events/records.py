@@ -37,7 +37,14 @@ Time = Annotated[
     PlainSerializer(rfc3339, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
+# Columns that are a video's audience, with their types in the database.
+AUDIENCE_COLUMNS = {
+    "visibility": "text",
+    "signed_in_only": "boolean",
+    "owner_id": "uuid",
+    "admitted_ids": "uuid[]",
+    "editor_ids": "uuid[]",
+}
 # Columns of a video's details beside its audience.
 DETAILS = ("duration_s", "has_poster", "failure_code", "failure_message")
 # Identifiers are strings in JSON, and UUIDs or integers in the database.
@@ -104,6 +111,8 @@ class VideoColumns(VideoRecord):
     visibility: Visibility
     signed_in_only: bool
     owner_id: UUID | None
+    admitted_ids: list[UUID]
+    editor_ids: list[UUID]
 
 
 class TranscodeFailure(Shape):

@@ -5,13 +5,14 @@ from uuid import UUID
 
 from quart import url_for
 
+from portal.accounts.permissions import audience_of, is_private_in
 from portal.database.connection import Row
 from portal.database.models import Video
 from portal.http.auth import account_id
 from portal.http.composition import WebContext, web_context
 from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
 from portal.videos.poster import poster_revision
-from portal.videos.reading import audience_of, is_private_in, stream_below
+from portal.videos.reading import stream_below
 
 # Lifetime of addresses with an account's permission, which is checked on each request.
 OWN_ADDRESS_LIFE_S = 12 * 3600

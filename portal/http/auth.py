@@ -16,7 +16,15 @@ from quart import Quart, current_app, g, request
 
 from portal import errors
 from portal.accounts.audit import act_as
-from portal.accounts.permissions import ANYONE, EVERYONES, NOBODY_ELSE, Action, Audience, Principal
+from portal.accounts.permissions import (
+    ANYONE,
+    EVERYONES,
+    NOBODY_ELSE,
+    Action,
+    Audience,
+    Principal,
+    audience_of,
+)
 from portal.accounts.tokens import digest
 from portal.database.models import Upload, Video
 from portal.http.composition import WebContext, web_context
@@ -44,7 +52,7 @@ class Policy(Enum):
     EDIT = "accounts that may edit the video"
     DELETE = "accounts that may delete the video"
     ADMINISTER = "admins and owners, in a browser"
-    AUDIT = "admins and owners, in a browser or with an API token"
+    MANAGE = "admins and owners, in a browser or with an API token"
     WEBHOOKS = "admins and owners, in a browser or with an API token; anyone on an open portal"
     OWN_ACCOUNT = "people who are signed in, in a browser"
 
@@ -57,7 +65,7 @@ ACTIONS = {
     Policy.EDIT: Action.EDIT,
     Policy.DELETE: Action.DELETE,
     Policy.ADMINISTER: Action.ADMINISTER,
-    Policy.AUDIT: Action.ADMINISTER,
+    Policy.MANAGE: Action.ADMINISTER,
     Policy.WEBHOOKS: Action.ADMINISTER,
 }
 # Policies that no API token satisfies.
@@ -144,7 +152,7 @@ async def enforce() -> None:
     if required in FOR_PEOPLE:
         await require_person()
     # A portal without accounts has no admins to read the log.
-    if required is Policy.AUDIT and await account_id() is None:
+    if required is Policy.MANAGE and await account_id() is None:
         raise errors.NotSignedIn
     # Public videos take no query, but an invalid token is refused.
     if required in SEEN and "Authorization" not in request.headers:
@@ -220,7 +228,7 @@ async def require_own_upload(upload: Upload | None) -> Upload:
 
 async def may_edit(video: Video) -> bool:
     """Return whether the caller may edit this video."""
-    return (await principal()).may(Action.EDIT, owner_id=video.owner_id)
+    return (await principal()).may(Action.EDIT, on=audience_of(video))
 
 
 def _checking_visibility(view: View[Values, Answer]) -> View[Values, Answer]:
@@ -270,8 +278,8 @@ async def _require_action(required: Policy) -> None:
     video_id = named_video_id()
     audience = await fetch_audience(video_id) if video_id else None
     is_visible = audience is not None and caller.may_see(audience)
-    owner_id = audience.owner_id if audience and is_visible else caller.account_id
-    caller.require(action, owner_id=owner_id)
+    own = Audience(owner_id=caller.account_id)
+    caller.require(action, on=audience if audience and is_visible else own)
     if is_visible:
         state_of(request.scope).visible_id = video_id
         return

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from portal.accounts.permissions import Audience, Principal
+from portal.accounts.permissions import Audience, Principal, audience_in
 from portal.concurrency import task_group
 from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, Row, with_keepalives
 from portal.database.outages import is_outage
@@ -22,7 +22,6 @@ from portal.events.log import EventType
 from portal.retry import retry
 from portal.videos import events
 from portal.videos.progress import fetch_under_way
-from portal.videos.reading import audience_in
 
 HEARTBEAT_S = 15.0
 PROGRESS_INTERVAL_S = 2.0

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from quart import request
 
-from portal.accounts.permissions import Audience
+from portal.accounts.permissions import Audience, audience_in, audience_of
 from portal.database.connection import Row
 from portal.database.models import Video
 from portal.errors import Overloaded, Unavailable, VideoNotFound
@@ -42,7 +42,7 @@ async def read_video(video_id: str) -> Video:
     """
     parsed = reading.parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
-    return await visible(video, reading.audience_of(video) if video else None)
+    return await visible(video, audience_of(video) if video else None)
 
 
 async def require_video(video_id: str) -> UUID:
@@ -66,7 +66,7 @@ async def read_record(video_id: str) -> Row:
     """Return the columns of the video in an address that the API shows; raise as `read_video`."""
     parsed = reading.parse_video_id(video_id)
     row = await web_context().records.load(parsed) if parsed else None
-    return await visible(row, reading.audience_in(row) if row else None)
+    return await visible(row, audience_in(row) if row else None)
 
 
 async def find_videos(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from psycopg import sql
 from pydantic import Field
 
-from portal.accounts.permissions import Audience, Principal
+from portal.accounts.permissions import Audience, Principal, audience_in, listed_for
 from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, run_query, sql_with
 from portal.database.event_models import EVENT_ID_PREFIX
@@ -29,8 +29,6 @@ from portal.events.records import (
     audience_columns,
     details_of,
 )
-from portal.videos.library import listed_for
-from portal.videos.reading import audience_in
 
 NEWEST = "SELECT coalesce(max(number), 0) AS number FROM events WHERE type IS NOT NULL"
 # A reader that has the newest event has missed none, however old that event is.
@@ -50,21 +48,19 @@ FROM events LEFT JOIN LATERAL (
 WHERE number > {{after}} AND {{condition}}
 ORDER BY number LIMIT {{limit}}
 """  # noqa: S608 - put together from constants
+# Audience that is kept in JSON, as columns.
+AUDIENCE_RECORD = ", ".join(f"{name} {kind}" for name, kind in AUDIENCE_COLUMNS.items())
 # Condition that a reader could see the video, or the failed import, after the event.
-COULD_SEE = """
-EXISTS (
-  SELECT FROM jsonb_to_record(data)
-    AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
-)
+COULD_SEE = f"""
+EXISTS (SELECT FROM jsonb_to_record(data) AS audience ({AUDIENCE_RECORD}) WHERE {{listed}})
 """
 # The rule of `as_seen_by` in SQL, so that pages of lists are full.
-IS_READ = """
+IS_READ = f"""
 CASE
-  WHEN type <> 'video.deleted' AND {could_see}
-    THEN type = 'import.failed' OR present.visibility IS NOT NULL AND {listed}
+  WHEN type <> 'video.deleted' AND {{could_see}}
+    THEN type = 'import.failed' OR present.visibility IS NOT NULL AND {{listed}}
   ELSE was IS NOT NULL AND EXISTS (
-    SELECT FROM jsonb_to_record(was)
-      AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
+    SELECT FROM jsonb_to_record(was) AS audience ({AUDIENCE_RECORD}) WHERE {{listed}}
   )
 END
 """

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-from portal.accounts.permissions import Principal
+from portal.accounts.permissions import Principal, listed_for, shared_with
 from portal.database.connection import (
     IS_PRESENT,
     JOIN_ATTEMPT,
@@ -27,6 +27,7 @@ from portal.database.connection import (
 )
 from portal.database.models import Video
 from portal.database.search import tag_query
+from portal.events.records import AUDIENCE_COLUMNS
 from portal.text import split_tags
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Match, Order, Tier
 from portal.videos.reading import fetch_in_order
@@ -45,7 +46,7 @@ SELECT count(*) AS total FROM (SELECT 1 FROM found LIMIT {limit}) AS counted
 """
 WALK = """
 SELECT id, value, {tier} AS tier, NULL AS total FROM (
-  SELECT id, {key} AS value, search, category_ids, status, visibility, signed_in_only, owner_id,
+  SELECT id, {key} AS value, search, category_ids, status, {audience},
          deleted_at, created_at, updated_at
   FROM videos WHERE {has_version} AND {beyond} ORDER BY {key} {way}, id {way} LIMIT {steps}
 ) AS near
@@ -254,6 +255,7 @@ async def _walk(
     """Return the first matches of a tier among the `WALK_STEPS` videos after `start`."""
     places = sql_with(
         WALK,
+        audience=sql.SQL(", ".join(AUDIENCE_COLUMNS)),
         has_version=sql.SQL(HAS_VERSION),
         where=_where(query, tier.own),
         beyond=_within(start, order, key=order.key) if start else sql.SQL("true"),
@@ -312,6 +314,8 @@ def _filters(query: LibraryQuery) -> sql.Composable:
     if query.hides_failed and not query.seen_by.sees_all:
         condition = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
         conditions.append(sql_with(condition, own_id=query.seen_by.account_id))
+    if query.shared:
+        conditions += [shared_with(query.seen_by), _is_others(query.seen_by)]
     if query.tag:
         conditions.append(_finds(tag_query(query.tag)))
     if query.category_id is not None:
@@ -331,16 +335,8 @@ def _filters(query: LibraryQuery) -> sql.Composable:
     return sql.SQL(" AND ").join(conditions)
 
 
-def listed_for(principal: Principal) -> sql.Composable:
-    """Return the condition for videos in a reader's lists: `Principal.may_list` in SQL."""
-    if principal.sees_all:
-        return sql.SQL("true")
-    conditions: list[sql.Composable] = [sql.SQL("visibility = 'public'")]
-    if principal.role is not None:
-        conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
-    if principal.account_id is not None:
-        conditions.append(sql_with("owner_id = {owner}", owner=principal.account_id))
-    return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
+def _is_others(reader: Principal) -> sql.Composable:
+    return sql_with("owner_id IS DISTINCT FROM {id}::uuid", id=reader.account_id)
 
 
 def _matches(match: Match) -> sql.Composable:

@@ -144,6 +144,8 @@ class LibraryQuery:
     hides_failed: bool = False
     # Filter for the videos of one account.
     owner_id: UUID | None = None
+    # Filter for videos of others that are shared with the reader.
+    shared: bool = False
     visibility: Visibility | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None

@@ -23,6 +23,7 @@ from portal.database.connection import (
 )
 from portal.database.models import VideoStatus
 from portal.events.records import (
+    AUDIENCE_COLUMNS,
     Percent,
     Seconds,
     Shape,
@@ -110,7 +111,7 @@ WHERE video.id = ANY(%s) AND {IS_PRESENT}
 # Progress of the videos that workers are making ready, with their audiences.
 UNDER_WAY = f"""
 SELECT DISTINCT ON (video.id) video.id::text AS video_id, stage, percent,
-       visibility, signed_in_only, owner_id
+       {", ".join(AUDIENCE_COLUMNS)}
 FROM attempts JOIN videos video USING (version_id)
 WHERE {IS_UNDER_WAY} AND status = 'processing' AND {IS_PRESENT}
 ORDER BY video.id, number DESC

@@ -10,9 +10,9 @@ from enum import Enum
 from typing import Self
 from uuid import UUID
 
-from portal.accounts.permissions import Audience
+from portal.accounts.permissions import Audience, audience_in, audience_of
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_video, select_videos
-from portal.database.models import Tombstone, Video, VideoStatus, Visibility
+from portal.database.models import Tombstone, Video, VideoStatus
 from portal.errors import NotPlayable, VersionConflict, VideoNotFound
 from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
 from portal.films.versions import SERVED_S
@@ -37,7 +37,7 @@ SELECT id, status, {", ".join(AUDIENCE_COLUMNS)} FROM videos WHERE id = ANY(%s) 
 # processing one the recorded segments, for the preview. The playlists of a cut, in the folder of
 # the attempt `naming`, also name segments of its base.
 SERVED = f"""
-SELECT visibility, signed_in_only, owner_id, current.base_id, shown.*
+SELECT {", ".join(AUDIENCE_COLUMNS)}, current.base_id, shown.*
 FROM publications JOIN versions current ON current.id = version_id
 JOIN LATERAL (
   SELECT CASE version.status
@@ -224,29 +224,9 @@ def preview_url(base: str, video_id: UUID | str) -> str:
     return f"{base}/{output_root(video_id)}preview/{MASTER_NAME}"
 
 
-def audience_of(video: Video) -> Audience:
-    """Return the audience of a video."""
-    return Audience(video.visibility, video.signed_in_only, video.owner_id)
-
-
 def delivery_of(video: Video) -> Delivery:
     """Return the delivery of a video."""
     return Delivery.of(audience_of(video), video.base_id)
-
-
-def audience_in(columns: Row) -> Audience:
-    """Return the audience in columns of a row, or in JSON; the narrowest if there is none."""
-    owner_id = columns.get("owner_id")
-    return Audience(
-        visibility=Visibility(columns.get("visibility", Visibility.PRIVATE)),
-        signed_in_only=columns.get("signed_in_only", False),
-        owner_id=UUID(str(owner_id)) if owner_id else None,
-    )
-
-
-def is_private_in(columns: Row) -> bool:
-    """Return whether columns of a row, or JSON, are of a private video, as `audience_in`."""
-    return bool(columns.get("visibility", Visibility.PRIVATE) == Visibility.PRIVATE)
 
 
 async def was_deleted(video_id: UUID) -> bool:

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from portal.accounts.permissions import ANYONE, EVERYONES, Action, Principal
+from portal.accounts.permissions import ANYONE, EVERYONES, Action, Audience, Principal
 from portal.database.account_models import Role, Scope
 from portal.errors import MissingScope, NotAllowed, NotSignedIn
 
@@ -39,15 +39,15 @@ def principal(role: Role | None, scopes: frozenset[Scope] | None = None) -> Prin
 
 @pytest.mark.parametrize(("action", "whose"), TABLE)
 def test_roles_and_scopes_permit_the_actions_of_the_table(action: Action, whose: str) -> None:
-    about = {"owner_id": OWNERS[whose]}
+    audience = Audience(owner_id=OWNERS[whose])
     for role, allowed in zip((*Role, None), TABLE[action, whose], strict=True):
-        assert principal(role).may(action, **about) is allowed
-        assert principal(role, frozenset(Scope)).may(action, **about) is allowed
-        assert not principal(role, frozenset()).may(action, **about)
+        assert principal(role).may(action, on=audience) is allowed
+        assert principal(role, frozenset(Scope)).may(action, on=audience) is allowed
+        assert not principal(role, frozenset()).may(action, on=audience)
         for scope in Scope:
             expected = allowed and scope is NEEDED[action]
-            assert principal(role, frozenset({scope})).may(action, **about) is expected, scope
-    assert EVERYONES.may(action, **about)
+            assert principal(role, frozenset({scope})).may(action, on=audience) is expected, scope
+    assert EVERYONES.may(action, on=audience)
 
 
 def test_refusal_names_the_missing_permission() -> None:
@@ -59,11 +59,11 @@ def test_refusal_names_the_missing_permission() -> None:
             principal(Role.VIEWER, scopes).require(Action.PUBLISH)
         assert not isinstance(not_allowed.value, MissingScope)
     with pytest.raises(NotAllowed, match="published this video"):
-        principal(Role.EDITOR).require(Action.EDIT, owner_id=OTHERS_ID)
+        principal(Role.EDITOR).require(Action.EDIT, on=Audience(owner_id=OTHERS_ID))
     for action, scope in NEEDED.items():
         lacking = principal(Role.OWNER, frozenset(Scope) - {scope})
         with pytest.raises(MissingScope, match=scope) as refused:
-            lacking.require(action, owner_id=OWN_ID)
+            lacking.require(action, on=Audience(owner_id=OWN_ID))
         assert refused.value.extensions == {"missingScope": scope}
 
 

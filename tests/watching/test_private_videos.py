@@ -11,9 +11,9 @@ from playable_videos import AUDIENCES, PEOPLE, Cast, about_videos, told
 from quart import Quart, Response
 from signed_in import Sender, make_video, text_of
 
+from portal.accounts.permissions import audience_of
 from portal.database.models import Video, Visibility
 from portal.http.composition import WebContext
-from portal.videos.reading import audience_of
 
 pytestmark = pytest.mark.shared_app(downloads="all")
 

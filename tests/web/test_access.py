@@ -23,7 +23,7 @@ from signed_in import (
     token_of,
 )
 
-from portal.accounts.permissions import ANYONE, EVERYONES, Principal
+from portal.accounts.permissions import ANYONE, EVERYONES, Audience, Principal
 from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Video
@@ -50,7 +50,7 @@ FITTING = (
     (r"POST /videos/[^/]+/position(/remove)?", Policy.OWN_ACCOUNT),
     (r"\w+ /people.*", Policy.ADMINISTER),
     (r"GET /audit", Policy.ADMINISTER),
-    (r"GET /audit\.jsonl", Policy.AUDIT),
+    (r"GET /audit\.jsonl", Policy.MANAGE),
     (r"\w+ (/api)?/webhooks.*", Policy.WEBHOOKS),
     (r"GET /(upload|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
     (r"POST /api/(imports|uploads|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
@@ -176,7 +176,7 @@ def is_let_through(policy: Policy | None, principal: Principal, owner_id: Any) -
     if policy is None:
         return False
     is_fit = policy is not Policy.ADMINISTER or principal.is_signed_in
-    return is_fit and principal.may(ACTIONS[policy], owner_id=owner_id)
+    return is_fit and principal.may(ACTIONS[policy], on=Audience(owner_id=owner_id))
 
 
 def is_refusal(response: Response) -> bool:

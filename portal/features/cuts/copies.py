@@ -30,6 +30,8 @@ KEPT_DETAILS = (
     "tags",
     "visibility",
     "signed_in_only",
+    "admitted_ids",
+    "editor_ids",
 )
 
 

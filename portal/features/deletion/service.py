@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from portal.accounts.permissions import Action, Principal
+from portal.accounts.permissions import Action, Audience, Principal
 from portal.database.connection import (
     NOW,
     execute,
@@ -127,7 +127,7 @@ async def is_being_removed(video_id: str, *, by: Principal) -> bool:
     if parsed is None or not await Deletion.exists(video_id=parsed):
         return False
     tombstone = await Tombstone.get_or_none(video_id=parsed)
-    return tombstone is not None and by.may(Action.DELETE, owner_id=tombstone.owner_id)
+    return tombstone is not None and by.may(Action.DELETE, on=Audience(owner_id=tombstone.owner_id))
 
 
 async def is_file_shared(video: Video) -> bool:

@@ -19,6 +19,7 @@ from pydantic import Field, RootModel
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_querystring, document_response, tag_blueprint
 
+from portal.accounts.permissions import audience_in
 from portal.database.connection import Row
 from portal.database.event_models import EVENT_ID_PREFIX
 from portal.database.outages import skipped_in_outage
@@ -43,7 +44,6 @@ from portal.http.server.context import state_of
 from portal.http.videos import read_record
 from portal.videos import events
 from portal.videos.events import VideoEvent
-from portal.videos.reading import audience_in
 
 blueprint = Blueprint("api_events", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Events"])

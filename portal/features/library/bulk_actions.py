@@ -16,7 +16,7 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
-from portal.accounts.permissions import Action, Principal
+from portal.accounts.permissions import Action, Principal, audience_of
 from portal.database.models import Video, Visibility
 from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
 from portal.features.deletion import service as deletion
@@ -26,7 +26,7 @@ from portal.http.languages import gettext, ngettext
 from portal.http.videos import read_video
 from portal.text import shown, whole_number
 from portal.videos import metadata
-from portal.videos.reading import audience_of, fetch_videos, parse_video_id, was_deleted
+from portal.videos.reading import fetch_videos, parse_video_id, was_deleted
 from portal.videos.visibility import recorded_access, save_access
 
 blueprint = Blueprint("bulk_actions", __name__)
@@ -202,7 +202,7 @@ async def _apply_to_video(
     if video is None or not by.may_see(audience_of(video)):
         return ActionResult.NOT_FOUND
     try:
-        by.require(permission, owner_id=video.owner_id)
+        by.require(permission, on=audience_of(video))
         await change(video)
     except tuple(RESULTS_BY_ERROR) as exc:
         # A subclass, such as the error of a token without the scope, concerns all videos.

@@ -10,7 +10,7 @@ from typing import Any
 from quart import Blueprint, render_template, request, url_for
 
 from portal.accounts.people import names_of
-from portal.accounts.permissions import Action
+from portal.accounts.permissions import Action, Audience, audience_of
 from portal.database.models import Video, VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.features.library.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
@@ -24,7 +24,7 @@ from portal.http.videos import find_videos
 from portal.locale.messages import Message, numeral
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import BY_VIEWS, ORDERS, Cursor, LibraryQuery, Sort
-from portal.videos.reading import audience_of, fetch_in_order, fetch_videos, parse_video_id
+from portal.videos.reading import fetch_in_order, fetch_videos, parse_video_id
 from portal.videos.words import find_said
 
 blueprint = Blueprint("library", __name__)
@@ -207,7 +207,7 @@ async def table() -> str:
         columns=_column_heads(listing),
         categories=await web_context().categories.names(),
         visibilities=list(Visibility) if person.account_id else [],
-        may_delete=person.may(Action.DELETE, owner_id=person.account_id),
+        may_delete=person.may(Action.DELETE, on=Audience(owner_id=person.account_id)),
         toast=toast_of(request.args),
         **await _video_values(listing.videos),
     )
@@ -289,7 +289,7 @@ async def _video_values(videos: Sequence[Video]) -> dict[str, Any]:
         "videos": videos,
         "work": await read_work(processing),
         "editable": {
-            video.id for video in videos if viewer.may(Action.EDIT, owner_id=video.owner_id)
+            video.id for video in videos if viewer.may(Action.EDIT, on=audience_of(video))
         },
     }
 

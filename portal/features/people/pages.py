@@ -155,7 +155,7 @@ class ExportQuery(ClosedShape):
 
 
 @blueprint.get("/audit.jsonl")
-@policy(Policy.AUDIT)
+@policy(Policy.MANAGE)
 async def export_audit() -> Response:
     """Export the lines that match the filters as JSON objects, the oldest first."""
     filters = validated_query(ExportQuery, request.args)

@@ -14,7 +14,7 @@ from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import errors
-from portal.accounts import identities, invitations, people, sessions
+from portal.accounts import groups, identities, invitations, people, sessions
 from portal.accounts.permissions import Action
 from portal.config import Config
 from portal.config.values import LOOPBACK
@@ -166,8 +166,11 @@ async def begin_single_sign_on() -> ResponseReturnValue:
     try:
         # The provider must be reachable before a sign-in is recorded.
         await provider.discover()
+        needs_groups = await groups.any_follows()
         secrets = await identities.begin_sign_on(next_url)
-        response = redirect(await provider.authorization_url(secrets), 303)
+        response = redirect(
+            await provider.authorization_url(secrets, needs_groups=needs_groups), 303
+        )
     except errors.ProviderUnavailable as exc:
         return await _sign_on_refused(exc, next_url)
     SIGN_ON.set(response, secrets.secret, config)
@@ -186,7 +189,8 @@ async def come_back() -> ResponseReturnValue:
     except errors.SignOnUnknown as exc:
         return await _sign_on_refused(exc, url_for("library.index"))
     try:
-        claims = await provider.claims_of(_read_code(config), secrets)
+        needs_groups = await groups.any_follows()
+        claims = await provider.claims_of(_read_code(config), secrets, needs_groups=needs_groups)
         response = await _sign_in_person(identities.read_claims(claims, config), next_url)
     except (errors.SingleSignOnRefused, errors.ProviderUnavailable) as exc:
         response = await _sign_on_refused(exc, next_url)

@@ -18,7 +18,7 @@ from quart_schema import (
     tag_blueprint,
 )
 
-from portal.accounts.permissions import Action
+from portal.accounts.permissions import Action, Audience, audience_in, listed_for
 from portal.concurrency import task_group
 from portal.database.connection import Row
 from portal.database.models import VideoStatus
@@ -48,8 +48,7 @@ from portal.http.server.limits import Body, Rate
 from portal.http.videos import read_video
 from portal.locale.messages import Message, numeral
 from portal.telemetry.metrics import count_reports
-from portal.videos.library import listed_for
-from portal.videos.reading import audience_in, fetch_states, parse_video_id
+from portal.videos.reading import fetch_states, parse_video_id
 
 blueprint = Blueprint("api_statistics", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Statistics"])
@@ -363,7 +362,7 @@ async def _accept(session: SessionReport, visitor: Visitor) -> None:
         outcome = "unknown_video"
     elif video["status"] != VideoStatus.READY:
         outcome = "preview"
-    elif await _is_editor(video["owner_id"]):
+    elif await _is_editor(audience_in(video)):
         outcome = "editor"
     else:
         await taking.writes.load(InboxReport.of(session, visitor, video["id"]))
@@ -371,9 +370,9 @@ async def _accept(session: SessionReport, visitor: Visitor) -> None:
     count_reports(outcome, 1)
 
 
-async def _is_editor(owner_id: UUID | None) -> bool:
-    """Return whether the caller has an account that may edit the videos of this owner."""
+async def _is_editor(audience: Audience) -> bool:
+    """Return whether the caller has an account that may edit a video with this audience."""
     if not has_session_cookie(request.scope):
         return False
     caller = await principal()
-    return caller.account_id is not None and caller.may(Action.EDIT, owner_id=owner_id)
+    return caller.account_id is not None and caller.may(Action.EDIT, on=audience)

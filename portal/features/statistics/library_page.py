@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from psycopg import sql
 from quart import Blueprint, Response, render_template, request, url_for
 
-from portal.accounts.permissions import Action
+from portal.accounts.permissions import Action, listed_for
 from portal.features.statistics.charts import Measure, Span, draw_charts
 from portal.features.statistics.csv_files import csv_response, csv_start, csv_text
 from portal.features.statistics.pages import (
@@ -29,7 +29,6 @@ from portal.http.languages import gettext, translated
 from portal.http.server.limits import Rate
 from portal.locale.messages import Message, numeral
 from portal.text import shown
-from portal.videos.library import listed_for
 
 blueprint = Blueprint("library_statistics", __name__)
 
@@ -126,7 +125,7 @@ async def page() -> str:
         ranked=ranked,
         is_first=after is None,
         editable={
-            video.id for video in ranked.videos if person.may(Action.EDIT, owner_id=video.owner_id)
+            video.id for video in ranked.videos if person.may(Action.EDIT, on=video.audience)
         },
         sees_all=person.sees_all,
         charts=draw_charts(statistics.days, *MEASURES),

@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg import sql
 from psycopg.errors import QueryCanceled
 
+from portal.accounts.permissions import Audience
 from portal.database.connection import IS_PRESENT, Row, execute, run_query, sql_with, transaction
 from portal.errors import FieldError, InvalidRequest
 from portal.features.statistics.figures import (
@@ -76,7 +77,7 @@ ORDER BY views DESC, watch_ms DESC, value LIMIT {{limit}}
 MAX_LIBRARY_SITES = 100
 # `{listed}` is the condition for videos that a reader's lists include.
 RANKING = """
-SELECT id, title, owner_id, sums.views, viewers, watch_ms, share, sums.{key} AS value
+SELECT id, title, owner_id, editor_ids, sums.views, viewers, watch_ms, share, sums.{key} AS value
 FROM {sums} AS sums JOIN videos ON videos.id = sums.video_id
 WHERE viewers > 0 AND {present} AND {listed} AND {beyond}
 ORDER BY sums.{key} DESC, sums.video_id DESC LIMIT {limit}
@@ -145,7 +146,13 @@ class VideoFigures(Counts):
     id: UUID
     title: str
     owner_id: UUID | None
+    editor_ids: Sequence[UUID]
     value: float
+
+    @property
+    def audience(self) -> Audience:
+        """Return those of the video's audience who may edit it."""
+        return Audience(owner_id=self.owner_id, editor_ids=frozenset(self.editor_ids))
 
 
 @dataclass(frozen=True, slots=True)

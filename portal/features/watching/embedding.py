@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
+from portal.accounts.permissions import audience_of
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
@@ -24,7 +25,6 @@ from portal.http.server.context import allow_framing, expect_player, state_of
 from portal.http.server.headers import OPEN_TO_ALL
 from portal.http.videos import read_progress, read_video
 from portal.text import shown, whole_number
-from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
 
 blueprint = Blueprint("embedding", __name__)

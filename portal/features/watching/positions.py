@@ -10,11 +10,12 @@ when it is cut again.
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from portal.accounts.permissions import Principal
+from portal.accounts.permissions import Principal, audience_in
 from portal.database.connection import IS_PRESENT, execute, fetch_rows
 from portal.database.models import Video
+from portal.events.records import AUDIENCE_COLUMNS
 from portal.transcoding.planning.kept import Kept
-from portal.videos.reading import audience_in, fetch_videos
+from portal.videos.reading import fetch_videos
 
 # The same rules as in `static/src/player/saved-state.js`.
 SHORTEST_WATCHED_S = 5
@@ -43,7 +44,7 @@ SELECT position_s, extract(epoch FROM now() - changed_at)::double precision AS a
 FROM watch_positions WHERE account_id = %s AND video_id = %s
 """
 BEGUN = f"""
-SELECT video_id, position_s, visibility, signed_in_only, owner_id
+SELECT video_id, position_s, {", ".join(AUDIENCE_COLUMNS)}
 FROM watch_positions watched JOIN videos ON videos.id = video_id
 WHERE account_id = %s AND position_s > 0 AND status = 'ready' AND {IS_PRESENT}
 ORDER BY watched.changed_at DESC

@@ -14,7 +14,7 @@ from standardwebhooks import Webhook as Signer
 
 from portal import __version__
 from portal.accounts.people import fetch_principals
-from portal.accounts.permissions import EVERYONES, Principal
+from portal.accounts.permissions import EVERYONES, Principal, is_private_in
 from portal.config import Config
 from portal.database.connection import NOW, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
@@ -32,7 +32,7 @@ from portal.queue.deliveries import DELIVERY, enqueue_delivery
 from portal.queue.tools import Tools
 from portal.text import rfc3339, whole_number
 from portal.videos.events import read_event, record_in, shown_event
-from portal.videos.reading import is_private_in, stream_below
+from portal.videos.reading import stream_below
 
 TIMEOUT_S = 15
 MAX_PAYLOAD_BYTES = 20_000

@@ -1,0 +1,225 @@
+"""Groups of accounts, which videos can be shared with.
+
+Admins choose the members of a group. A group with a claim follows single sign-on instead: accounts
+enter and leave it as they sign in, by the values of the provider's claim `OIDC_ROLE_CLAIM`.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from portal.accounts.people import plain_email
+from portal.database.account_models import MAX_NAME_LENGTH, Account, Group, GroupMember
+from portal.database.connection import execute, fetch_rows, transaction
+from portal.errors import FieldError, GroupExists, GroupNotFound, InvalidRequest, MembersChanged
+from portal.events.log import AuditAction, record_action
+from portal.locale.messages import Message
+from portal.text import is_blank
+
+MAX_GROUPS = 1_000
+MAX_MEMBERS = 5_000
+MAX_CLAIM_LENGTH = 200
+
+LIST = """
+SELECT id, name, claim, (SELECT count(*) FROM group_members WHERE group_id = groups.id) AS members
+FROM groups ORDER BY lower(name)
+"""
+LOCK = "SELECT FROM groups WHERE id = %s FOR UPDATE"
+MEMBERS = """
+SELECT email FROM accounts JOIN group_members ON account_id = accounts.id
+WHERE group_id = %s ORDER BY email
+"""
+REMOVE_OTHERS = "DELETE FROM group_members WHERE group_id = %s AND account_id <> ALL (%s)"
+ADD_MEMBERS = """
+INSERT INTO group_members (group_id, account_id) SELECT %s, unnest(%s::uuid[])
+ON CONFLICT DO NOTHING
+"""
+LEAVE = """
+DELETE FROM group_members USING groups
+WHERE account_id = %s AND groups.id = group_id AND claim <> '' AND claim <> ALL (%s)
+"""
+ENTER = """
+INSERT INTO group_members (account_id, group_id)
+SELECT %s, id FROM groups WHERE claim <> '' AND claim = ANY (%s)
+ON CONFLICT DO NOTHING
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """Group with the number of its members. `claim` is empty unless it follows single sign-on."""
+
+    id: UUID
+    name: str
+    claim: str
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """E-mail addresses of a group's members, in their order."""
+
+    emails: Sequence[str]
+
+    @property
+    def version(self) -> str:
+        """Digest of the members."""
+        return hashlib.blake2b("\n".join(self.emails).encode(), digest_size=12).hexdigest()
+
+
+async def list_groups() -> list[GroupSummary]:
+    """Return all groups, ordered by name."""
+    return [GroupSummary(**row) for row in await fetch_rows(LIST)]
+
+
+async def get(group_id: UUID) -> Group:
+    """Return a group. Raises `GroupNotFound`."""
+    group = await Group.get_or_none(id=group_id)
+    if group is None:
+        raise GroupNotFound
+    return group
+
+
+async def create(name: str, *, claim: str = "") -> Group:
+    """Create a group without members.
+
+    Raises `InvalidRequest` for an invalid name or claim, and `GroupExists` for a name that is used.
+    """
+    name, claim = _checked(name, claim)
+    async with transaction():
+        await _require_free_name(name)
+        if await Group.all().count() >= MAX_GROUPS:
+            message = Message(
+                "This portal has %(limit)s groups, the most it can have. Remove one first.",
+                limit=MAX_GROUPS,
+            )
+            raise InvalidRequest([FieldError("/name", message)])
+        group = await Group.create(id=uuid4(), name=name, claim=claim)
+        await record_action(AuditAction.GROUP_MADE, group.id, name=group.name)
+        return group
+
+
+async def change(group_id: UUID, *, name: str, claim: str) -> None:
+    """Change the name and the claim of a group. Raises as `create`, and `GroupNotFound`."""
+    name, claim = _checked(name, claim)
+    async with transaction():
+        group = await _locked(group_id)
+        await _require_free_name(name, besides=group_id)
+        if (group.name, group.claim) != (name, claim):
+            await Group.filter(id=group_id).update(name=name, claim=claim)
+            await record_action(AuditAction.GROUP_CHANGED, group_id, name=name)
+
+
+async def remove(group_id: UUID) -> None:
+    """Remove a group, whose members then no longer see what only it could see.
+
+    Raises `GroupNotFound`.
+    """
+    async with transaction():
+        group = await _locked(group_id)
+        await Group.filter(id=group_id).delete()
+        await record_action(AuditAction.GROUP_REMOVED, group_id, name=group.name)
+
+
+async def read_members(group_id: UUID) -> Members:
+    """Return the members of a group. Raises `GroupNotFound`."""
+    await get(group_id)
+    return Members([row["email"] for row in await fetch_rows(MEMBERS, group_id)])
+
+
+async def replace_members(
+    group_id: UUID, emails: Iterable[str], *, versions: Collection[str] | None
+) -> Members:
+    """Replace the members of a group, if they are of one of these versions; None for any version.
+
+    Raises:
+        GroupNotFound: the group was removed.
+        InvalidRequest: an address is no account's, or the group follows single sign-on.
+        MembersChanged: other members are recorded.
+    """
+    async with transaction():
+        group = await _locked(group_id)
+        present = await read_members(group_id)
+        chosen = sorted({plain_email(email) for email in emails})
+        if chosen == present.emails:
+            return present
+        if versions is not None and present.version not in versions:
+            raise MembersChanged
+        if group.claim:
+            message = Message(
+                "This group follows single sign-on. Empty its claim to choose members."
+            )
+            raise InvalidRequest([FieldError("/emails", message)])
+        accounts = await _accounts_of(chosen)
+        await execute(REMOVE_OTHERS, group_id, accounts)
+        await execute(ADD_MEMBERS, group_id, accounts)
+        detail = {
+            "added": ", ".join(email for email in chosen if email not in present.emails),
+            "removed": ", ".join(email for email in present.emails if email not in chosen),
+        }
+        await record_action(
+            AuditAction.GROUP_MEMBERS_CHANGED, group_id, name=group.name, detail=detail
+        )
+        return Members(chosen)
+
+
+async def follow(account_id: UUID, values: Collection[str]) -> None:
+    """Have an account belong to the groups whose claim is one of these values, of all with a claim.
+
+    Belongs to the transaction of a sign-in.
+    """
+    await execute(LEAVE, account_id, list(values))
+    await execute(ENTER, account_id, list(values))
+
+
+async def any_follows() -> bool:
+    """Return whether a group follows single sign-on."""
+    return await Group.exclude(claim="").exists()
+
+
+async def group_ids_of(account_ids: Collection[UUID]) -> dict[UUID, frozenset[UUID]]:
+    """Return the ids of the groups that these accounts belong to, by account."""
+    groups: dict[UUID, set[UUID]] = {account_id: set() for account_id in account_ids}
+    for member in await GroupMember.filter(account_id__in=list(account_ids)):
+        groups[member.account_id].add(member.group_id)
+    return {account_id: frozenset(ids) for account_id, ids in groups.items()}
+
+
+def _checked(name: str, claim: str) -> tuple[str, str]:
+    """Return a group's name and claim without surplus spaces. Raises `InvalidRequest`."""
+    faults = []
+    if is_blank(name) or "\0" in name or len(name.strip()) > MAX_NAME_LENGTH:
+        message = Message("Enter a name of 1 to %(limit)s characters.", limit=MAX_NAME_LENGTH)
+        faults.append(FieldError("/name", message))
+    if "\0" in claim or len(claim.strip()) > MAX_CLAIM_LENGTH:
+        message = Message("Shorten this to at most %(limit)s characters.", limit=MAX_CLAIM_LENGTH)
+        faults.append(FieldError("/claim", message))
+    if faults:
+        raise InvalidRequest(faults)
+    return " ".join(name.split()), claim.strip()
+
+
+async def _locked(group_id: UUID) -> Group:
+    await execute(LOCK, group_id)
+    return await get(group_id)
+
+
+async def _require_free_name(name: str, *, besides: UUID | None = None) -> None:
+    # Names differ by more than their case, because people choose groups by typing.
+    if await Group.filter(name__iexact=name).exclude(id=besides).exists():
+        raise GroupExists
+
+
+async def _accounts_of(emails: Sequence[str]) -> list[UUID]:
+    """Return the accounts with these e-mail addresses. Raises `InvalidRequest` for others."""
+    if len(emails) > MAX_MEMBERS:
+        message = Message("Name at most %(limit)s members.", limit=MAX_MEMBERS)
+        raise InvalidRequest([FieldError("/emails", message)])
+    ids = dict(await Account.filter(email__in=emails).values_list("email", "id"))
+    if missing := [email for email in emails if email not in ids]:
+        message = Message(
+            "No account has the address %(email)s. Invite the person first.", email=missing[0]
+        )
+        raise InvalidRequest([FieldError("/emails", message)])
+    return list(ids.values())
