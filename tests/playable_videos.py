@@ -20,6 +20,8 @@ from signed_in import (
     token_of,
 )
 
+from portal.accounts import groups
+from portal.accounts.directory import find_by_names
 from portal.accounts.permissions import ANYONE, Principal
 from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
@@ -53,15 +55,29 @@ FILES = {
     "storyboard-000.jpg": SEGMENT,
     "poster.jpg": SEGMENT,
 }
+# Visibility, whether it is for everyone signed in, and the account or group it is shared with.
 AUDIENCES = {
-    "public": (Visibility.PUBLIC, False),
-    "unlisted": (Visibility.UNLISTED, False),
-    "private": (Visibility.PRIVATE, False),
-    "for members": (Visibility.PRIVATE, True),
+    "public": (Visibility.PUBLIC, False, ""),
+    "unlisted": (Visibility.UNLISTED, False, ""),
+    "private": (Visibility.PRIVATE, False, ""),
+    "for members": (Visibility.PRIVATE, True, ""),
+    "for a group": (Visibility.PRIVATE, False, "Choir"),
+    "for one person": (Visibility.PRIVATE, False, "paul@example.org"),
 }
+# Audiences that include each of these people, beside those that include everyone.
+INCLUDED_IN = {
+    "nobody": (),
+    "viewer": ("for members",),
+    "viewer's token": ("for members",),
+    "another editor": ("for members",),
+    "choir member": ("for members", "for a group"),
+    "choir member's token": ("for members", "for a group"),
+    "named person": ("for members", "for one person"),
+}
+EDITORS = ("its editor", "admin", "owner")
+PEOPLE = (*INCLUDED_IN, *EDITORS)
 # Ids in responses; no two responses share them.
 UNLIKE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}|\d{15}-1(?=/|%2F)")
-PEOPLE = ("nobody", "viewer", "another editor", "its editor", "admin", "owner", "viewer's token")
 
 
 @dataclass(frozen=True)
@@ -79,8 +95,7 @@ class Cast:
     def may_see(self, name: str, audience: str) -> bool:
         """Return whether the documentation lets this sender see videos of this audience."""
         everyone = audience in ("public", "unlisted")
-        always = name in ("its editor", "admin", "owner")
-        return everyone or always or (audience == "for members" and name != "nobody")
+        return everyone or name in EDITORS or audience in INCLUDED_IN[name]
 
 
 async def make_cast(app: Quart) -> Cast:
@@ -88,16 +103,22 @@ async def make_cast(app: Quart) -> Cast:
     accounts = {
         "owner": await make_account("olga"),
         "viewer": await make_account("vera", Role.VIEWER),
+        "choir member": await make_account("chloe", Role.VIEWER),
+        "named person": await make_account("paul", Role.VIEWER),
         "another editor": await make_account("eve", Role.EDITOR),
         "its editor": await make_account("ed", Role.EDITOR),
         "admin": await make_account("ada", Role.ADMIN),
     }
+    choir = await groups.create("Choir")
+    await groups.replace_members(choir.id, [accounts["choir member"].email], versions=None)
     senders: dict[str, tuple[Sender, Principal]] = {"nobody": (Sender(app), ANYONE)}
     for name, account in accounts.items():
-        principal = Principal(account_id=account.id, role=account.role)
+        group_ids = frozenset({choir.id} if name == "choir member" else ())
+        principal = Principal(account_id=account.id, role=account.role, group_ids=group_ids)
         senders[name] = (browser(app, await session_of(account)), principal)
-    token = await token_of(accounts["viewer"], [Scope.READ])
-    senders["viewer's token"] = (program(app, token), senders["viewer"][1])
+    for name in ("viewer", "choir member"):
+        token = await token_of(accounts[name], [Scope.READ])
+        senders[f"{name}'s token"] = (program(app, token), senders[name][1])
     return Cast(senders, accounts["its editor"], app.extensions["portal"])
 
 
@@ -110,8 +131,9 @@ async def make_ready(
     context: WebContext, owner: Account | None = None, audience: str = "private", **columns: Any
 ) -> Video:
     """Create a ready video with its files in storage."""
-    visibility, signed_in_only = AUDIENCES[audience]
-    seen_by = {"visibility": visibility, "signed_in_only": signed_in_only}
+    visibility, signed_in_only, name = AUDIENCES[audience]
+    ids = [holder.id for holder in (await find_by_names([name])).values()]
+    seen_by = {"visibility": visibility, "signed_in_only": signed_in_only, "admitted_ids": ids}
     video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
     rendition = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
     await Rendition.create(

@@ -51,6 +51,7 @@ TABLES = (
     "sign_in_failures",
     "sign_ons",
     "accounts",
+    "groups",
     "events",
     "deletions",
     "tombstones",

@@ -5,7 +5,7 @@ Who may see a video now is decided here alone.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from uuid import UUID
 
 from psycopg import sql
@@ -49,6 +49,16 @@ def usable_scopes(role: Role | None) -> tuple[Scope, ...]:
     """Return the scopes that permit any action to a token of an account with this role."""
     usable = {action.scope for action in ALLOWED[role]}
     return tuple(scope for scope in Scope if scope in usable)
+
+
+class Right(StrEnum):
+    """What an account or a group may do with a video that is shared with it.
+
+    Who may edit may also watch. Nobody gets more by it than the role of their account allows.
+    """
+
+    WATCH = "watch"
+    EDIT = "edit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +233,14 @@ def listed_for(reader: Principal) -> sql.Composable:
         conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
     if reader.account_id is not None:
         conditions.append(sql_with("owner_id = {id}", id=reader.account_id))
-        conditions.append(shared_with(reader))
+        conditions.append(shared_with(reader, Right.WATCH))
     return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
 
 
-def shared_with(reader: Principal) -> sql.Composable:
-    """Return the condition for videos that are shared with a reader by name or by a group."""
-    return sql_with("admitted_ids && {ids}::uuid[]", ids=list(reader.ids))
+def shared_with(reader: Principal, right: Right) -> sql.Composable:
+    """Return the condition for videos in which a reader or one of their groups has a right."""
+    condition = "admitted_ids && {ids}::uuid[]"
+    if right is Right.EDIT:
+        # The index is of the ids of both rights.
+        condition = f"({condition} AND editor_ids && {{ids}}::uuid[])"
+    return sql_with(condition, ids=list(reader.ids))

@@ -315,7 +315,9 @@ def _filters(query: LibraryQuery) -> sql.Composable:
         condition = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
         conditions.append(sql_with(condition, own_id=query.seen_by.account_id))
     if query.shared:
-        conditions += [shared_with(query.seen_by), _is_others(query.seen_by)]
+        is_others = "owner_id IS DISTINCT FROM {own_id}::uuid"
+        conditions.append(shared_with(query.seen_by, query.shared))
+        conditions.append(sql_with(is_others, own_id=query.seen_by.account_id))
     if query.tag:
         conditions.append(_finds(tag_query(query.tag)))
     if query.category_id is not None:
@@ -333,10 +335,6 @@ def _filters(query: LibraryQuery) -> sql.Composable:
         if value is not None:
             conditions.append(sql_with(condition, value=value))
     return sql.SQL(" AND ").join(conditions)
-
-
-def _is_others(reader: Principal) -> sql.Composable:
-    return sql_with("owner_id IS DISTINCT FROM {id}::uuid", id=reader.account_id)
 
 
 def _matches(match: Match) -> sql.Composable:

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Self
 from uuid import UUID
 
-from portal.accounts.permissions import ANYONE, Principal
+from portal.accounts.permissions import ANYONE, Principal, Right
 from portal.database.models import VideoStatus, Visibility
 from portal.database.search import WORD_FIELDS, query_words, words_query
 
@@ -144,8 +144,8 @@ class LibraryQuery:
     hides_failed: bool = False
     # Filter for the videos of one account.
     owner_id: UUID | None = None
-    # Filter for videos of others that are shared with the reader.
-    shared: bool = False
+    # Filter for videos of others in which the reader has this right by name or by a group.
+    shared: Right | None = None
     visibility: Visibility | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
@@ -165,7 +165,7 @@ class LibraryQuery:
     @property
     def is_filtered(self) -> bool:
         """Return whether a filter of the library's page is set."""
-        return bool(self.text or self.category_id or self.status or self.tag)
+        return bool(self.text or self.category_id or self.status or self.tag or self.shared)
 
     @property
     def finds_nothing(self) -> bool:

@@ -1,4 +1,4 @@
-"""Access to a video: its visibility, and the sites that may frame its player.
+"""Access to a video: its visibility, whom it is shared with, and the sites that may frame it.
 
 A program's change names the versions that it is for. If another version is recorded, nothing is
 written, unless the change is recorded already. A person's form has the values that it was made from
@@ -7,11 +7,12 @@ instead, and is merged with changes that others have saved since.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from portal.accounts.permissions import Right
 from portal.database.connection import transaction
 from portal.database.models import Publication, Video, Visibility
 from portal.errors import AccessChanged
@@ -22,20 +23,33 @@ from portal.videos.merging import Merged, MergeRule, Values, merge, united
 from portal.videos.reading import check_version, locked_video
 
 MAX_EMBED_ORIGINS = 20
+MAX_SHARES = 500
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Share:
+    """Right of an account or a group, `holder_id`, in a video."""
+
+    holder_id: UUID
+    right: Right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoAccess:
-    """Access to a video. Empty `embed_origins` leave framing to the portal's setting."""
+    """Access to a video. Empty `embed_origins` leave framing to the portal's setting.
+
+    `shares` are ordered, one for each account and group.
+    """
 
     visibility: Visibility
     signed_in_only: bool = False
     embed_origins: tuple[str, ...] = ()
+    shares: tuple[Share, ...] = ()
 
     @property
     def version(self) -> str:
         """Digest of the values."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        text = json.dumps(asdict(self), sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
@@ -48,17 +62,50 @@ def _united_sites(base: tuple[str, ...], *changed: tuple[str, ...]) -> tuple[str
     return sites if sites and all(changed) and len(sites) <= MAX_EMBED_ORIGINS else None
 
 
+def _united_shares(
+    base: tuple[Share, ...], mine: tuple[Share, ...], theirs: tuple[Share, ...]
+) -> tuple[Share, ...] | None:
+    """Return both changes of the shares in one; None for a conflict, and for too many shares.
+
+    It is a conflict if both changed the right of the same account or group in different ways.
+    """
+    former, own, other = (
+        {share.holder_id: share.right for share in shares} for shares in (base, mine, theirs)
+    )
+    merged = {}
+    for holder_id in former.keys() | own.keys() | other.keys():
+        before, here, there = (rights.get(holder_id) for rights in (former, own, other))
+        if before not in (here, there) and here is not there:
+            return None
+        if right := there if here is before else here:
+            merged[holder_id] = right
+    return shares_of(merged) if len(merged) <= MAX_SHARES else None
+
+
+def shares_of(rights: Mapping[UUID, Right]) -> tuple[Share, ...]:
+    """Return rights by account or group as ordered shares."""
+    return tuple(sorted(Share(holder_id, right) for holder_id, right in rights.items()))
+
+
 MERGED_FIELDS = {
     "visibility": MergeRule(compared=tuple),
     "embed_origins": MergeRule(compared=frozenset, united=_united_sites),
+    "shares": MergeRule(compared=frozenset, united=_united_shares),
 }
 
 
-def mergeable(visibility: str, embed_origins: Iterable[str], *, signed_in_only: bool) -> Values:
+def mergeable(
+    visibility: str,
+    embed_origins: Iterable[str],
+    shares: tuple[Share, ...],
+    *,
+    signed_in_only: bool,
+) -> Values:
     """Return access as merged values. `signed_in_only` is merged as part of the visibility."""
     return {
         "visibility": (visibility, signed_in_only),
         "embed_origins": tuple(embed_origins),
+        "shares": shares,
     }
 
 
@@ -90,13 +137,25 @@ def recorded_access(video: Video) -> VideoAccess:
         visibility=video.visibility,
         signed_in_only=video.signed_in_only,
         embed_origins=tuple(video.embed_origins),
+        shares=shares_of(
+            {
+                holder_id: Right.EDIT if holder_id in video.editor_ids else Right.WATCH
+                for holder_id in video.admitted_ids
+            }
+        ),
     )
 
 
 async def save_access(
-    video_id: UUID, access: VideoAccess, *, versions: Collection[str] | None
+    video_id: UUID,
+    access: VideoAccess,
+    *,
+    versions: Collection[str] | None,
+    keeps_shares: bool = False,
 ) -> Video:
     """Replace the access to a video of one of these versions; None replaces any version.
+
+    With `keeps_shares` the recorded shares stay, whatever `access` has.
 
     Raises:
         AccessChanged: another version is recorded that differs from the change.
@@ -105,6 +164,8 @@ async def save_access(
     async with transaction():
         video = await locked_video(video_id)
         present = recorded_access(video)
+        if keeps_shares:
+            access = replace(access, shares=present.shares)
         if access != present:
             check_version(present.version, versions, AccessChanged)
         await _record_access(video, access)
@@ -132,12 +193,16 @@ def merged_access(merged: Merged) -> VideoAccess:
         visibility=Visibility(visibility),
         signed_in_only=signed_in_only,
         embed_origins=merged.values["embed_origins"],
+        shares=merged.values["shares"],
     )
 
 
 def _parts(access: VideoAccess) -> Values:
     return mergeable(
-        access.visibility.value, access.embed_origins, signed_in_only=access.signed_in_only
+        access.visibility.value,
+        access.embed_origins,
+        access.shares,
+        signed_in_only=access.signed_in_only,
     )
 
 
@@ -146,8 +211,12 @@ async def _record_access(video: Video, access: VideoAccess) -> None:
     present = recorded_access(video)
     if access == present:
         return
-    columns = asdict(access) | {
+    columns = {
+        "visibility": access.visibility,
+        "signed_in_only": access.signed_in_only,
         "embed_origins": list(access.embed_origins),
+        "admitted_ids": [share.holder_id for share in access.shares],
+        "editor_ids": [share.holder_id for share in access.shares if share.right is Right.EDIT],
         "changed_at": datetime.now(UTC),
     }
     if access.visibility is not present.visibility:

@@ -7,7 +7,7 @@ import pytest
 from api_client import RAW_FILE, Client, answered, metadata, presign, problem, put
 from page_rows import change_video, cut_video
 from page_texts import page
-from playable_videos import Cast, make_ready, token_in
+from playable_videos import EDITORS, Cast, make_ready, token_in
 from quart import Quart
 from signed_in import Sender, configure, text_of
 
@@ -41,7 +41,7 @@ async def test_setting_decides_which_files_viewers_may_save(
     configure(app, downloads=setting)
     video = await cast.make_ready("for members")
     offered = {"viewer": OFFERED[setting], "another editor": OFFERED[setting]}
-    offered |= dict.fromkeys(("its editor", "admin", "owner"), OFFERED["all"])
+    offered |= dict.fromkeys(EDITORS, OFFERED["all"])
     for name, expected in offered.items():
         sender = cast.senders[name][0]
         assert await names(sender, f"/api/videos/{video.id}/downloads") == expected, name

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from api_client import answered
 from page_rows import change_video
-from playable_videos import AUDIENCES, PEOPLE, Cast
+from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast
 from signed_in import Sender
 
-from portal.accounts.permissions import Principal
+from portal.accounts.directory import find_by_names
+from portal.accounts.permissions import Principal, Right
 from portal.config import Config
 from portal.database.connection import fetch_rows, transaction
 from portal.database.event_models import WebhookDelivery
@@ -20,7 +21,7 @@ from portal.features.webhooks.sending import read_payload
 from portal.http.composition import WebContext
 from portal.http.event_streams import Stream
 from portal.videos.events import newest_number
-from portal.videos.visibility import VideoAccess, save_access
+from portal.videos.visibility import VideoAccess, save_access, shares_of
 
 pytestmark = pytest.mark.shared_app
 HIDDEN = "hidden for its undo window"
@@ -34,8 +35,10 @@ async def change(video: Video, after: str) -> None:
     elif after == REMOVED:
         await deletion.delete_video(video.id)
     else:
-        visibility, signed_in_only = AUDIENCES[after]
-        access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only)
+        visibility, signed_in_only, name = AUDIENCES[after]
+        holders = await find_by_names([name])
+        shares = shares_of({holder.id: Right.WATCH for holder in holders.values()})
+        access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only, shares=shares)
         await save_access(video.id, access, versions=None)
 
 
@@ -90,7 +93,7 @@ async def test_events_streams_and_webhooks_follow_the_former_and_the_present_aud
         is_change = after != before
         for name in PEOPLE:
             sender, viewer = cast.senders[name]
-            sees_unlisted = name in ("its editor", "admin", "owner")
+            sees_unlisted = name in EDITORS
             sees = after in AUDIENCES and cast.may_see(name, after)
             lists = sees and (after != "unlisted" or sees_unlisted)
             listed = cast.may_see(name, before) and (before != "unlisted" or sees_unlisted)

@@ -7,7 +7,7 @@ import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered, problem
 from library_pages import FAILED
 from page_rows import READY, change_video
-from playable_videos import AUDIENCES, PEOPLE, Cast, about_videos, told
+from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast, about_videos, told
 from quart import Quart, Response
 from signed_in import Sender, make_video, text_of
 
@@ -64,7 +64,7 @@ async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
         sender, viewer = cast.senders[name]
         visible = {title for title in AUDIENCES if cast.may_see(name, title)}
         # Anyone with the address sees an unlisted video; only its editors see it in lists.
-        is_listed = visible if name in ("its editor", "admin", "owner") else visible - {"unlisted"}
+        is_listed = visible if name in EDITORS else visible - {"unlisted"}
         # Streams decide this in Python, lists in SQL.
         titles = {video.title for video in videos if viewer.may_list(audience_of(video))}
         assert titles == {f"Heron {title}" for title in is_listed}
@@ -98,7 +98,7 @@ async def test_failed_video_is_shown_to_people_who_can_edit_it(cast: Cast) -> No
     await make_video(cast.editor, **READY)
     for name in PEOPLE:
         sender = cast.senders[name][0]
-        is_editor = name in ("its editor", "admin", "owner")
+        is_editor = name in EDITORS
         for path in ("/", "/?status=failed"):
             library = await text_of(await sender.get(path))
             assert (f"/videos/{video.id}" in library) is is_editor, (name, path)

@@ -6,9 +6,9 @@ from quart_schema import document_headers, document_request, document_response, 
 from portal.database.models import Video
 from portal.http.auth import Policy, policy
 from portal.http.json_bodies import json_response, named_versions, read_json
-from portal.http.schemas.access import AccessRecord
+from portal.http.schemas.access import AccessRecord, access_record
 from portal.http.schemas.base import EditHeaders
-from portal.http.schemas.validation import recorded_shape, validated
+from portal.http.schemas.validation import validated
 from portal.http.videos import read_video, require_video
 from portal.videos import visibility
 
@@ -24,7 +24,7 @@ async def get_access(id: str) -> Response:
 
     Send the ETag back in If-Match when you change the audience.
     """
-    response = _access_response(await read_video(id))
+    response = await _access_response(await read_video(id))
     return await response.make_conditional(request)
 
 
@@ -43,12 +43,13 @@ async def put_access(id: str) -> Response:
     video_id = await require_video(id)
     versions = named_versions(is_required=True)
     record = validated(AccessRecord, await read_json())
-    return _access_response(
-        await visibility.save_access(video_id, record.value(), versions=versions)
+    video = await visibility.save_access(
+        video_id, await record.value(), versions=versions, keeps_shares=record.shares is None
     )
+    return await _access_response(video)
 
 
-def _access_response(video: Video) -> Response:
+async def _access_response(video: Video) -> Response:
     access = visibility.recorded_access(video)
-    record = recorded_shape(AccessRecord, access)
+    record = await access_record(access)
     return json_response(record, cache_control="private, no-cache", etag=access.version)

@@ -3,6 +3,7 @@
 Changes that others have saved since are merged, as in the form for the details.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -11,7 +12,9 @@ from quart import Blueprint, render_template, request
 from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
-from portal.accounts.permissions import EVERYONES, Principal
+from portal.accounts import directory
+from portal.accounts.directory import Holder, fetch_holders
+from portal.accounts.permissions import EVERYONES, Principal, Right
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
 from portal.errors import InvalidRequest
@@ -19,33 +22,51 @@ from portal.features.editing.pages import Body, EditForm, form_fragment
 from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
 from portal.http.composition import web_context
+from portal.http.languages import gettext
 from portal.http.schemas.access import AccessRecord
-from portal.http.schemas.validation import recorded_shape, validated
-from portal.http.videos import read_video
+from portal.http.schemas.validation import validated
+from portal.http.videos import read_video, require_video
 from portal.locale.messages import Message
 from portal.text import shown
+from portal.videos.merging import Values
+from portal.videos.reading import parse_video_id
 from portal.videos.visibility import (
     VideoAccess,
     merge_access,
     mergeable,
     merged_access,
     recorded_access,
+    shares_of,
 )
 
 blueprint = Blueprint("visibility", __name__)
+
+
+# Translators: what an account or a group can do with a video that is shared with it.
+RIGHTS = {Right.WATCH: Message("Can watch"), Right.EDIT: Message("Can edit")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessForm(EditForm):
     """Form for the audience; `state` is the present audience in words.
 
-    `choices` are the visibilities: value, name, and audience.
+    `choices` are the visibilities: value, name, and audience. `holders` are the accounts and groups
+    of the shares. `added` are the names that were typed to share the video with, by lines, and
+    `added_right` is the right that was chosen for them.
     """
 
     state: str
     choices: list[tuple[str, str, str]]
     portal_sites: str
     is_open_portal: bool
+    holders: Sequence[Holder]
+    added: str = ""
+    added_right: str = Right.WATCH
+
+    @property
+    def rights(self) -> dict[UUID, str]:
+        """Return the typed rights by account or group."""
+        return {UUID(share["id"]): share["right"] for share in self.typed["shares"]}
 
 
 @blueprint.get("/videos/<video_id>/access/panel")
@@ -54,6 +75,18 @@ async def panel(video_id: str) -> str:
     """Return the form with the recorded values."""
     form = await recorded_form(await read_video(video_id))
     return await render_template("editing/_access.html", form=form)
+
+
+@blueprint.get("/videos/<video_id>/access/holders")
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
+async def suggest_holders(video_id: str) -> str:
+    """Return accounts and groups that match the last of the typed names, as options of a list."""
+    await require_video(video_id)
+    earlier, comma, typed = request.args.get("added", "").rpartition(",")
+    before = f"{earlier}{comma} " if comma else ""
+    return await render_template(
+        "editing/_holders.html", before=before, holders=await directory.suggest(typed)
+    )
 
 
 @blueprint.post("/videos/<video_id>/access")
@@ -87,7 +120,7 @@ async def recorded_form(
     """Return the form with the recorded values, for the signed-in person."""
     person = await principal()
     access = recorded_access(video)
-    body = recorded_shape(AccessRecord, access).model_dump()
+    body = _body_of(access)
     return AccessForm(
         video=video,
         base=body,
@@ -95,6 +128,7 @@ async def recorded_form(
         kept=kept,
         is_saved=is_saved,
         state=_audience_words(access, person, video.owner_id),
+        holders=await fetch_holders([share.holder_id for share in access.shares]),
         choices=visibility_choices(person, video.owner_id),
         portal_sites=_portal_sites(web_context().config.embed_origins),
         is_open_portal=person == EVERYONES,
@@ -107,23 +141,35 @@ async def save(video_id: str) -> EditForm:
     fields = await request.form
     base = _read_access(fields, prefix="base.")
     typed = _read_typed_access(fields)
+    holders = await fetch_holders([UUID(share["id"]) for share in typed["shares"]])
+    # Accounts and groups that were removed since are not the person's mistake.
+    present = {str(holder.id) for holder in holders}
+    typed["shares"] = [share for share in typed["shares"] if share["id"] in present]
     try:
-        changed = validated(AccessRecord, typed).value()
+        changed = await validated(AccessRecord, _with_added(typed, fields)).value()
     except InvalidRequest as exc:
         form = await recorded_form(video)
-        return replace(form, base=base, typed=typed, faults=exc.by_field, status=exc.status)
-    former = mergeable(
-        base["visibility"], base["embedOrigins"], signed_in_only=base["signedInOnly"]
-    )
-    video, merged = await merge_access(video.id, changed, base=former)
+        return replace(
+            form,
+            base=base,
+            typed=typed,
+            faults=exc.by_field,
+            status=exc.status,
+            holders=holders,
+            added=fields.get("added", ""),
+            added_right=fields.get("addedRight", ""),
+        )
+    video, merged = await merge_access(video.id, changed, base=_former_access(base))
     own = merged_access(merged)
+    other = recorded_access(video)
+    holders = await fetch_holders([share.holder_id for share in (*own.shares, *other.shares)])
     person = await principal()
-    form = await recorded_form(video)
+    form = replace(await recorded_form(video), holders=holders)
     return form.after(
         merged,
-        typed=recorded_shape(AccessRecord, own).model_dump(),
-        own=_access_texts(own, person, video.owner_id),
-        other=_access_texts(recorded_access(video), person, video.owner_id),
+        typed=_body_of(own),
+        own=_access_texts(own, holders, person, video.owner_id),
+        other=_access_texts(other, holders, person, video.owner_id),
     )
 
 
@@ -143,8 +189,9 @@ def _read_typed_access(form: MultiDict[str, str]) -> Body:
     base = _read_access(form, prefix="base.")
     if form.get("choice.visibility") == "theirs":
         typed |= {name: base[name] for name in ("visibility", "signedInOnly")}
-    if form.get("choice.embedOrigins") == "theirs":
-        typed["embedOrigins"] = base["embedOrigins"]
+    for name in ("embedOrigins", "shares"):
+        if form.get(f"choice.{name}") == "theirs":
+            typed[name] = base[name]
     return typed
 
 
@@ -156,6 +203,47 @@ def _read_access(form: MultiDict[str, str], *, prefix: str = "") -> Body:
         "visibility": visibility,
         "signedInOnly": visibility == Visibility.PRIVATE and is_ticked,
         "embedOrigins": form.get(f"{prefix}embedOrigins", "").split(),
+        "shares": _read_shares(form.getlist(f"{prefix}share")),
+    }
+
+
+def _read_shares(fields: Sequence[str]) -> list[dict[str, str]]:
+    """Return the shares in fields such as `ID:watch`; those with another right are left out."""
+    pairs = [value.partition(":") for value in fields]
+    return [
+        {"id": holder_id, "right": right}
+        for holder_id, _, right in pairs
+        if right in RIGHTS and parse_video_id(holder_id)
+    ]
+
+
+def _with_added(typed: Body, form: MultiDict[str, str]) -> Body:
+    """Return typed values with the accounts and groups whose names were typed to be added."""
+    names = [name.strip() for name in re.split(r"[,;\n]", form.get("added", ""))]
+    right = form.get("addedRight", "")
+    added = [{"name": name, "right": right} for name in names if name]
+    return {**typed, "shares": [*typed["shares"], *added]}
+
+
+def _former_access(base: Body) -> Values:
+    """Return the access of a form's base as merged values."""
+    return mergeable(
+        base["visibility"],
+        base["embedOrigins"],
+        shares_of({UUID(share["id"]): Right(share["right"]) for share in base["shares"]}),
+        signed_in_only=base["signedInOnly"],
+    )
+
+
+def _body_of(access: VideoAccess) -> Body:
+    """Return access as the body of the API, whose shares have ids."""
+    return {
+        "visibility": access.visibility.value,
+        "signedInOnly": access.signed_in_only,
+        "embedOrigins": list(access.embed_origins),
+        "shares": [
+            {"id": str(share.holder_id), "right": share.right.value} for share in access.shares
+        ],
     }
 
 
@@ -203,8 +291,17 @@ def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | Non
     return Message("the person who published it, admins and owners")
 
 
-def _access_texts(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Body:
+def _access_texts(
+    access: VideoAccess, holders: Sequence[Holder], person: Principal, owner_id: UUID | None
+) -> Body:
     """Return each field as a text for people."""
+    rights = {share.holder_id: share.right for share in access.shares}
+    shares = [
+        # Translators: an account or a group, and what it can do with a video.
+        gettext("%(name)s: %(right)s", name=shown(holder.name), right=RIGHTS[rights[holder.id]])
+        for holder in holders
+        if holder.id in rights
+    ]
     audience = _audience_words(access, person, owner_id)
     # Translators: the visibility of a video, and its audience.
     words = {
@@ -216,4 +313,5 @@ def _access_texts(access: VideoAccess, person: Principal, owner_id: UUID | None)
     return {
         "visibility": words[access.visibility],
         "embedOrigins": sites or Message("The portal's setting"),
+        "shares": "\n".join(shares) or Message("Nobody"),
     }

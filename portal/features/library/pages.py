@@ -10,7 +10,7 @@ from typing import Any
 from quart import Blueprint, render_template, request, url_for
 
 from portal.accounts.people import names_of
-from portal.accounts.permissions import Action, Audience, audience_of
+from portal.accounts.permissions import Action, Audience, Principal, Right, audience_of
 from portal.database.models import Video, VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.features.library.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
@@ -43,8 +43,9 @@ SORT_WORDS = {
     Sort.MOST_WATCHED: Message("Most watched"),
 }
 
-# Value of `whose` in the address: the videos of all owners.
+# Values of `whose` in the address: the videos of all owners, and those shared with the person.
 ALL_OWNERS = "all"
+SHARED = "shared"
 # Translators: orders of a table of videos.
 TABLE_SORT_WORDS = SORT_WORDS | {
     Sort.TITLE_LAST: Message("Title Z–A"),  # noqa: RUF001 - a dash
@@ -74,8 +75,8 @@ COLUMNS = {
 class Listing:
     """Page of videos, as cards or in a table, with the addresses of related pages.
 
-    `whose` is the owner filter of the table. If the query has a suggested text, `typed` is the text
-    that had no results.
+    `whose` is the filter by owner, of which the library has `SHARED` alone. If the query has a
+    suggested text, `typed` is the text that had no results.
     """
 
     endpoint: str
@@ -128,7 +129,8 @@ class Listing:
     @property
     def clear_url(self) -> str:
         """Return the address without search and filters."""
-        return replace(self, query=LibraryQuery()).url()
+        whose = "" if self.query.shared else self.whose
+        return replace(self, query=LibraryQuery(), whose=whose).url()
 
     def url(self, endpoint: str = "", **changes: Any) -> str:
         """Return the shortest address of this query with changed parameters."""
@@ -157,11 +159,18 @@ def views_words(video: Video) -> str:
 async def index() -> str:
     """Show the library. Scripts fetch the same page and use its results."""
     sorts = SORT_WORDS if web_context().config.has_views else _without_views(SORT_WORDS)
-    query = replace(await _read_query(sorts), hides_failed=True)
-    listing = await _read_listing(query, endpoint=LIBRARY, sorts=sorts, limit=PAGE_SIZE)
+    is_shared = bool((await principal()).ids) and request.args.get("whose") == SHARED
+    shared = Right.WATCH if is_shared else None
+    query = replace(await _read_query(sorts), hides_failed=True, shared=shared)
+    listing = await _read_listing(
+        query, endpoint=LIBRARY, sorts=sorts, limit=PAGE_SIZE, whose=SHARED if is_shared else ""
+    )
     return await render_template(
         "library/index.html",
         listing=listing,
+        owners=[("", gettext("All videos")), (SHARED, gettext("Shared with me"))]
+        if is_shared
+        else [],
         categories=await web_context().categories.names(),
         toast=toast_of(request.args),
         begun=await _read_begun(listing),
@@ -185,15 +194,20 @@ async def progress() -> str:
 async def table() -> str:
     """Show My videos, a table of the videos that the person may change.
 
-    These are the account's own videos. Admins and owners can show everyone's. On a portal without
-    accounts they are all videos.
+    These are the account's own videos, or those that are shared with it for editing. Admins and
+    owners can show everyone's. On a portal without accounts they are all videos.
     """
     person = await principal()
-    sees_others = person.sees_all and person.account_id is not None
-    whose = ALL_OWNERS if sees_others and request.args.get("whose") == ALL_OWNERS else ""
+    owners = _owners_for(person)
+    whose = request.args.get("whose", "")
+    whose = whose if whose in owners else ""
     is_counting = web_context().config.statistics
     sorts = TABLE_SORT_WORDS if is_counting else _without_views(TABLE_SORT_WORDS)
-    query = replace(await _read_query(sorts), owner_id=None if whose else person.account_id)
+    query = replace(
+        await _read_query(sorts),
+        owner_id=None if whose else person.account_id,
+        shared=Right.EDIT if whose == SHARED else None,
+    )
     listing = await _read_listing(
         query, endpoint=TABLE, sorts=sorts, limit=MAX_SELECTED, whose=whose
     )
@@ -201,9 +215,8 @@ async def table() -> str:
         "library/table.html",
         name=gettext("My videos") if person.account_id else gettext("Manage videos"),
         listing=listing,
-        owners=[("", gettext("My videos")), (ALL_OWNERS, gettext("All videos"))]
-        if sees_others
-        else [],
+        is_new=listing.is_empty and not query.is_filtered and ALL_OWNERS not in owners,
+        owners=list(owners.items()),
         columns=_column_heads(listing),
         categories=await web_context().categories.names(),
         visibilities=list(Visibility) if person.account_id else [],
@@ -219,6 +232,14 @@ async def table_progress() -> str:
     """Render the rows of videos in progress, and the element that polls them."""
     rows = await _video_values(await _fetch_polled_videos(limit=MAX_SELECTED))
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
+
+
+def _owners_for(person: Principal) -> dict[str, str]:
+    """Return the filters by owner of a person's table: values of `whose`, and words."""
+    if person.account_id is None:
+        return {}
+    owners = {"": gettext("My videos"), SHARED: gettext("Shared with me")}
+    return owners | ({ALL_OWNERS: gettext("All videos")} if person.sees_all else {})
 
 
 def _without_views(sorts: Mapping[Sort, str]) -> Mapping[Sort, str]:

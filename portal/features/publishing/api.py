@@ -14,7 +14,7 @@ from quart import Blueprint, Response, request, url_for
 from quart_schema import document_querystring, document_request, document_response, tag_blueprint
 
 from portal.accounts.people import fetch_account_id
-from portal.accounts.permissions import Action, Audience, Principal
+from portal.accounts.permissions import Action, Audience, Principal, Right
 from portal.database.connection import Row
 from portal.database.models import VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH, query_words
@@ -161,6 +161,9 @@ class VideosQuery(ClosedShape):
     visibility: Visibility | None = Field(None, description="Visibility of the videos.")
     owner: Text = Field(
         "", description="E-mail address of the owner. Only admins may name other accounts."
+    )
+    shared: bool = Field(
+        False, description="Only videos of others that are shared with you or your groups."
     )
     id: Annotated[tuple[UUID, ...], Field(max_length=MAX_IDS), OneOrMore] = Field(
         (), description="Identifiers of videos."
@@ -361,6 +364,7 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
         status=parameters.status,
         tag=parameters.tag,
         visibility=parameters.visibility,
+        shared=Right.WATCH if parameters.shared else None,
         created_after=parameters.created_after,
         created_before=parameters.created_before,
         updated_after=parameters.updated_after,

@@ -1,16 +1,27 @@
 """Audience of a video, as the API and the form of its page take it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Self
+from uuid import UUID
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic_core import InitErrorDetails, ValidationError
 
+from portal.accounts.directory import HolderKind, fetch_holders, find_by_names
+from portal.accounts.permissions import Right
 from portal.database.models import Visibility
+from portal.errors import FieldError, InvalidRequest
 from portal.http.schemas.base import ClosedShape, Text, fault_error, reject_if
 from portal.locale.messages import Message
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN, shown
 from portal.videos import visibility
-from portal.videos.visibility import MAX_EMBED_ORIGINS, VideoAccess
+from portal.videos.visibility import (
+    MAX_EMBED_ORIGINS,
+    MAX_SHARES,
+    Share,
+    VideoAccess,
+    shares_of,
+)
 
 
 def _named_fault(origin: str) -> str | None:
@@ -26,6 +37,24 @@ EmbedOrigin = Annotated[
 ]
 
 
+class ShareRecord(ClosedShape):
+    """Account or group that a video is shared with."""
+
+    id: UUID | None = Field(
+        None, description="Identifier of the account or group. Leave it out to give `name`."
+    )
+    kind: HolderKind | None = Field(
+        None, description="`account` or `group`. Requests may leave it out; it is ignored."
+    )
+    name: Text = Field(
+        "", description="E-mail address of the account, or name of the group. Ignored with `id`."
+    )
+    right: Right = Field(
+        description="`watch`, or `edit`, which includes it. The role of an account limits it: "
+        "viewers can't edit."
+    )
+
+
 class AccessRecord(ClosedShape):
     """Audience of a video, and the sites that may show its player in a frame."""
 
@@ -39,7 +68,8 @@ class AccessRecord(ClosedShape):
 
     visibility: Visibility = Field(
         description="`public`: listed; `unlisted`: by its address; `private`: its owner, admins, "
-        "owners of the portal and, with `signedInOnly`, everyone with an account."
+        "owners of the portal, the accounts and groups in `shares` and, with `signedInOnly`, "
+        "everyone with an account."
     )
     signed_in_only: StrictBool = Field(
         description="Whether everyone with an account may see a private video."
@@ -48,6 +78,12 @@ class AccessRecord(ClosedShape):
         max_length=MAX_EMBED_ORIGINS,
         description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
         "leaves it to the portal's setting.",
+    )
+    shares: list[ShareRecord] | None = Field(
+        None,
+        max_length=MAX_SHARES,
+        description="Accounts and groups that the video is shared with, whatever its visibility. "
+        "A request without it leaves them unchanged.",
     )
 
     @model_validator(mode="after")
@@ -59,10 +95,54 @@ class AccessRecord(ClosedShape):
             raise ValidationError.from_exception_data(type(self).__name__, [detail])
         return self
 
-    def value(self) -> VideoAccess:
-        """Return the audience without repeated sites, as services take it."""
+    async def value(self) -> VideoAccess:
+        """Return the access as services take it, with the ids of its accounts and groups.
+
+        The last share with an account or group counts. Raises `InvalidRequest` for unknown ones.
+        """
         return VideoAccess(
             visibility=self.visibility,
             signed_in_only=self.signed_in_only,
             embed_origins=tuple(dict.fromkeys(self.embed_origins)),
+            shares=await _resolved(self.shares or ()),
         )
+
+
+async def access_record(access: VideoAccess) -> AccessRecord:
+    """Return access to a video as programs get it: without removed accounts and groups."""
+    rights = {share.holder_id: share.right for share in access.shares}
+    holders = await fetch_holders(rights)
+    return AccessRecord.model_construct(
+        visibility=access.visibility,
+        signed_in_only=access.signed_in_only,
+        embed_origins=list(access.embed_origins),
+        shares=[
+            ShareRecord(id=holder.id, kind=holder.kind, name=holder.name, right=rights[holder.id])
+            for holder in holders
+        ],
+    )
+
+
+async def _resolved(shares: Sequence[ShareRecord]) -> tuple[Share, ...]:
+    """Return shares with the ids of their accounts and groups. Raises `InvalidRequest`."""
+    by_id = {holder.id for holder in await fetch_holders([one.id for one in shares if one.id])}
+    by_name = await find_by_names([one.name for one in shares if not one.id])
+    rights = {}
+    faults = []
+    for number, share in enumerate(shares):
+        named = by_name.get(share.name.strip().lower())
+        if share.id in by_id:
+            rights[share.id] = share.right
+        elif share.id is None and named:
+            rights[named.id] = share.right
+        else:
+            message = Message(
+                "“%(name)s” is nobody here. Give the e-mail address of an account, or the name of "
+                "a group.",
+                name=shown(share.name or str(share.id or "")),
+            )
+            pointer = f"/shares/{number}/{'name' if share.id is None else 'id'}"
+            faults.append(FieldError(pointer, message))
+    if faults:
+        raise InvalidRequest(faults)
+    return shares_of(rights)

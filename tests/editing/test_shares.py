@@ -1,0 +1,252 @@
+"""Sharing a video with accounts and groups, to watch or to edit."""
+
+import asyncio
+import re
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from api_client import answered, problem
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from page_texts import page, send, words_of
+from playable_videos import Cast, ready_video
+from psycopg.types.json import Jsonb
+from quart import Quart
+from signed_in import Sender, make_account, signed_in
+
+from portal.accounts import groups
+from portal.accounts.permissions import (
+    ANYONE,
+    Principal,
+    Right,
+    audience_in,
+    listed_for,
+    shared_with,
+)
+from portal.database.account_models import Account, Role
+from portal.database.connection import run_query, sql_with
+from portal.database.models import Video, Visibility
+from portal.events.records import AUDIENCE_COLUMNS
+from portal.videos.visibility import (
+    VideoAccess,
+    merge_access,
+    mergeable,
+    recorded_access,
+    shares_of,
+)
+
+pytestmark = pytest.mark.shared_app
+PRIVATE = {"visibility": "private", "signedInOnly": False, "embedOrigins": []}
+IDS = [uuid4() for _ in range(4)]
+AUDIENCES = f"""
+SELECT number FROM jsonb_to_recordset({{rows}})
+  AS audience (number int, {", ".join(f"{name} {kind}" for name, kind in AUDIENCE_COLUMNS.items())})
+WHERE {{condition}}
+"""
+some_ids = st.lists(st.sampled_from(IDS), unique=True, max_size=2)
+audiences = st.fixed_dictionaries(
+    {
+        "visibility": st.sampled_from(Visibility),
+        "signed_in_only": st.booleans(),
+        "owner_id": st.none() | st.sampled_from(IDS),
+        "admitted_ids": some_ids,
+        "editor_ids": some_ids,
+    }
+)
+readers = st.just(ANYONE) | st.builds(
+    Principal,
+    account_id=st.sampled_from(IDS),
+    role=st.sampled_from(Role),
+    group_ids=st.frozensets(st.sampled_from(IDS), max_size=2),
+)
+
+
+async def put_access(sender: Sender, video: Video, **members: Any) -> Any:
+    address = f"/api/videos/{video.id}/access"
+    return await sender.ask("PUT", address, json=PRIVATE | members, headers={"If-Match": "*"})
+
+
+async def share(sender: Sender, video: Video, name: str, right: str = "watch") -> None:
+    await answered(await put_access(sender, video, shares=[{"name": name, "right": right}]))
+
+
+def form_of(video: Video, *shares: str, **more: str) -> dict[str, Any]:
+    """The form as it was made from what is recorded, with these fields `share`."""
+    access = recorded_access(video)
+    base = [f"{one.holder_id}:{one.right}" for one in access.shares]
+    visibility = {"base.visibility": access.visibility, "visibility": access.visibility}
+    return {**visibility, "base.share": base, "share": shares, **more}
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=st.lists(audiences, min_size=1, max_size=12), reader=readers)
+async def test_sql_and_python_agree_on_the_audience(
+    app: Quart, rows: list[dict[str, Any]], reader: Principal
+) -> None:
+    numbered = [{"number": number, **row} for number, row in enumerate(rows)]
+    stored = Jsonb([{name: _json(value) for name, value in row.items()} for row in numbered])
+
+    async def chosen(condition: Any) -> set[int]:
+        found = await run_query(sql_with(AUDIENCES, rows=stored, condition=condition))
+        return {row["number"] for row in found}
+
+    def expected(rule: Any) -> set[int]:
+        return {row["number"] for row in numbered if rule(audience_in(row))}
+
+    assert await chosen(listed_for(reader)) == expected(reader.may_list)
+    shared = await chosen(shared_with(reader, Right.WATCH))
+    assert shared == expected(lambda audience: reader.ids & audience.admitted_ids)
+    assert shared <= expected(reader.may_see)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [str(one) for one in value]
+    return str(value) if isinstance(value, UUID) else value
+
+
+async def test_video_is_shared_by_name_and_read_as_it_was_written(
+    editor: Sender, edith: Account
+) -> None:
+    video = await ready_video(edith, visibility="private")
+    vera = await make_account("vera", Role.VIEWER)
+    choir = await groups.create("The choir")
+    names = [{"name": " the CHOIR", "right": "watch"}, {"name": vera.email, "right": "edit"}]
+    written = await answered(await put_access(editor, video, shares=names))
+    read = await answered(await editor.get(f"/api/videos/{video.id}/access"))
+    assert written == read
+    assert read["shares"] == [
+        {"id": str(choir.id), "kind": "group", "name": "The choir", "right": "watch"},
+        {"id": str(vera.id), "kind": "account", "name": vera.email, "right": "edit"},
+    ]
+    # What was read can be sent back; a client that knows no shares leaves them alone.
+    assert await answered(await put_access(editor, video, shares=read["shares"])) == read
+    assert (await answered(await put_access(editor, video)))["shares"] == read["shares"]
+    await groups.remove(choir.id)
+    [left] = (await answered(await put_access(editor, video)))["shares"]
+    assert left["id"] == str(vera.id)
+
+
+async def test_share_with_nobody_is_refused_by_name(editor: Sender, edith: Account) -> None:
+    video = await ready_video(edith, visibility="private")
+    shares = [
+        {"name": edith.email, "right": "watch"},
+        {"name": "ghost@example.org", "right": "watch"},
+        {"id": str(uuid4()), "right": "watch"},
+    ]
+    body = await problem(await put_access(editor, video, shares=shares), 422, "invalid_request")
+    assert [fault["pointer"] for fault in body["errors"]] == ["/shares/1/name", "/shares/2/id"]
+    assert "“ghost@example.org” is nobody here" in body["errors"][0]["message"]
+    assert recorded_access(await Video.get(id=video.id)).shares == ()
+
+
+async def test_right_to_edit_is_limited_by_the_role_and_not_to_delete(
+    app: Quart, editor: Sender, edith: Account
+) -> None:
+    video = await ready_video(edith, visibility="private")
+    eve, vera = await make_account("eve", Role.EDITOR), await make_account("vera", Role.VIEWER)
+    staff = await groups.create("Staff")
+    await groups.replace_members(staff.id, [eve.email, vera.email], versions=None)
+    address = f"/api/videos/{video.id}"
+    for right, status in (("watch", 403), ("edit", 200)):
+        await share(editor, video, "Staff", right)
+        for account, expected in ((eve, status), (vera, 403)):
+            sender = await signed_in(app, account)
+            assert (await sender.get(address)).status_code == 200
+            changed = await sender.ask(
+                "PATCH", address, json={"title": right}, headers={"If-Match": "*"}
+            )
+            assert changed.status_code == expected, (account.email, right)
+            deletion = await sender.ask("DELETE", address, headers={"If-Match": "*"})
+            assert deletion.status_code == 403
+            answer = await sender.get(f"/videos/{video.id}/edit")
+            assert answer.status_code == expected, (account.email, right)
+    # Out of the group, out of the video, from the next request on.
+    await groups.replace_members(staff.id, [vera.email], versions=None)
+    assert (await (await signed_in(app, eve)).get(address)).status_code == 404
+
+
+async def test_form_adds_changes_and_removes(owner: Sender, edith: Account) -> None:
+    video = await ready_video(edith, visibility="private")
+    vera = await make_account("vera", Role.VIEWER)
+    choir = await groups.create("Choir")
+    path = f"/videos/{video.id}/access/panel"
+    added = form_of(video, added=f"{vera.email}, choir", addedRight="watch")
+    text = await send(owner, path, added, 200)
+    assert words_of(text).count("Can watch Can edit Remove") == 2
+    video = await Video.get(id=video.id)
+    changed = form_of(video, f"{vera.id}:edit", f"{choir.id}:")
+    await send(owner, path, changed, 200)
+    video = await Video.get(id=video.id)
+    assert recorded_access(video).shares == shares_of({vera.id: Right.EDIT})
+    wrong = form_of(video, f"{vera.id}:watch", added="choir, ghost", addedRight="edit")
+    text = await send(owner, path, wrong, 422)
+    assert "“ghost” is nobody here" in words_of(text)
+    assert re.search(r'id="added"[^>]*value="choir, ghost"', text)
+    assert re.search(rf'value="{vera.id}:watch"\s+selected', text)
+
+
+async def test_typing_suggests_accounts_and_groups(editor: Sender, edith: Account) -> None:
+    video = await ready_video(edith)
+    await make_account("vera", Role.VIEWER)
+    await groups.create("Veterans")
+    text = await page(editor, f"/videos/{video.id}/access/holders?added=choir,%20VE")
+    assert re.findall(r'value="([^"]*)"', text) == ["choir, Veterans", "choir, vera@example.org"]
+    assert "option" not in await page(editor, f"/videos/{video.id}/access/holders?added=")
+
+
+async def test_many_editors_share_at_the_same_time(olga: Account) -> None:
+    video = await ready_video(olga, visibility="private")
+    ids = [uuid4() for _ in range(50)]
+    base = mergeable("private", (), (), signed_in_only=False)
+
+    async def add(holder_id: UUID) -> None:
+        mine = VideoAccess(
+            visibility=Visibility.PRIVATE, shares=shares_of({holder_id: Right.WATCH})
+        )
+        await merge_access(video.id, mine, base=base)
+
+    await asyncio.gather(*map(add, ids))
+    stored = recorded_access(await Video.get(id=video.id))
+    assert {one.holder_id for one in stored.shares} == set(ids)
+
+
+async def test_two_rights_for_one_person_are_a_conflict(
+    owner: Sender, editor: Sender, edith: Account
+) -> None:
+    video = await ready_video(edith, visibility="private")
+    await make_account("vera", Role.VIEWER)
+    path = f"/videos/{video.id}/access/panel"
+    await send(owner, path, form_of(video, added="vera@example.org", addedRight="watch"), 200)
+    mine = form_of(video, added="vera@example.org", addedRight="edit")
+    words = words_of(await send(editor, path, mine, 409))
+    assert "both changed the people and groups it is shared with" in words
+    assert "Your version vera@example.org: Can edit" in words
+    assert "Their version vera@example.org: Can watch" in words
+
+
+async def test_shared_videos_have_their_own_lists(cast: Cast) -> None:
+    own = cast.senders["its editor"][0]
+    video = await ready_video(cast.editor, visibility="unlisted")
+    await ready_video(cast.editor)
+    eve = cast.senders["another editor"][0]
+    await share(own, video, "eve@example.org", "edit")
+    lists = ("/?whose=shared", "/videos?whose=shared")
+    for path in lists:
+        assert f"/videos/{video.id}" in await page(eve, path)
+        assert re.search(r"\b1 video\b", words_of(await page(eve, path))), path
+    for query, sender, count in (
+        ("shared=true", eve, 1),
+        ("", eve, 2),
+        ("shared=true", own, 0),
+        ("shared=true", cast.senders["nobody"][0], 0),
+    ):
+        listed = await answered(await sender.get(f"/api/videos?{query}"))
+        assert len(listed["videos"]) == count, query
+    await share(own, video, "eve@example.org", "watch")
+    assert "No videos" in words_of(await page(eve, "/videos?whose=shared"))
+    viewer = cast.senders["viewer"][0]
+    assert "Nothing is shared with you yet" in words_of(await page(viewer, "/?whose=shared"))
