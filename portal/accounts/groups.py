@@ -64,7 +64,7 @@ class Members:
 
     @property
     def version(self) -> str:
-        """Digest of the members."""
+        """Return the version of the members: a digest that changes with their addresses."""
         return hashlib.blake2b("\n".join(self.emails).encode(), digest_size=12).hexdigest()
 
 
@@ -179,7 +179,10 @@ async def any_follows() -> bool:
 
 
 async def group_ids_of(account_ids: Collection[UUID]) -> dict[UUID, frozenset[UUID]]:
-    """Return the ids of the groups that these accounts belong to, by account."""
+    """Return the ids of the groups that these accounts belong to, by account.
+
+    An account without a group, or one that doesn't exist, has an empty set.
+    """
     groups: dict[UUID, set[UUID]] = {account_id: set() for account_id in account_ids}
     for member in await GroupMember.filter(account_id__in=list(account_ids)):
         groups[member.account_id].add(member.group_id)

@@ -120,7 +120,12 @@ class Person:
 
 
 def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
-    """Return the person of verified claims. Raises `SingleSignOnRefused` for other domains."""
+    """Return the person of verified claims.
+
+    An address that the provider hasn't verified is left out. Raises `SingleSignOnRefused` for an
+    empty or overlong subject. If `oidc_domains` are configured, it is also raised for an address of
+    another domain, or for none.
+    """
     subject = str(claims["sub"])
     email = _verified_email(claims)
     if not 0 < len(subject) <= MAX_SUBJECT_LENGTH or "\0" in subject:

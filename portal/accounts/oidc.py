@@ -69,7 +69,10 @@ class Provider:
         return await self._metadata.get(max_age_s=CACHE_S)
 
     async def check(self) -> None:
-        """Fetch the provider's metadata and keys."""
+        """Fetch the provider's metadata and keys. Those younger than `CACHE_S` are used again.
+
+        Raises `ProviderUnavailable`, also for metadata or keys that can't be used.
+        """
         await self._keys.get(max_age_s=CACHE_S)
 
     async def authorization_url(self, secrets: SignOnSecrets, *, needs_groups: bool) -> str:

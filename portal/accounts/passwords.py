@@ -72,7 +72,11 @@ class Passwords:
         self._dummy_hash: str | None = None
 
     async def choose(self, password: str, *, email: str) -> str:
-        """Return the hash of a new password. Raises `InvalidRequest` for an unacceptable one."""
+        """Return the hash of a new password.
+
+        Raises `InvalidRequest` with the pointer `/password` for one in which `fault` finds a fault,
+        such as the account's own address.
+        """
         if message := fault(password, email=email):
             raise InvalidRequest([FieldError("/password", message)])
         return await self.hash(password)

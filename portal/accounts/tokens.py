@@ -50,7 +50,11 @@ def digest(secret: str) -> str:
 
 
 def checked_label(label: str) -> str:
-    """Return the stripped label of a link. Raises `InvalidRequest`."""
+    """Return the label of a link without spaces around it.
+
+    Raises `InvalidRequest` with the pointer `/label` for more than `MAX_NAME_LENGTH` characters,
+    and for one with a NUL.
+    """
     if "\0" in label or len(label.strip()) > MAX_NAME_LENGTH:
         message = Message("Shorten this to at most %(limit)s characters.", limit=MAX_NAME_LENGTH)
         raise InvalidRequest([FieldError("/label", message)])
@@ -141,7 +145,7 @@ async def list_tokens(account_id: UUID) -> list[ApiToken]:
 
 
 async def expiry_of(token_id: UUID) -> datetime | None:
-    """Return the time at which a token expires; None if it never does."""
+    """Return the time at which a token expires; None if it never does, or doesn't exist."""
     token = await ApiToken.get_or_none(id=token_id)
     return token.expires_at if token else None
 

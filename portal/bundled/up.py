@@ -236,7 +236,11 @@ def _stop_signals(children: Children) -> Iterator[asyncio.Event]:
 
 
 async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
-    """Start the services and the portal in a set of children, and wait for ever."""
+    """Start the services, migrate the database, and start the portal; then wait for ever.
+
+    The settings are saved in the data folder for other commands. Raises `ChildError` if the
+    migration fails. The set restarts children that end later.
+    """
     embedded = await start_embedded(
         children,
         plan.folder,

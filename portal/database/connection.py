@@ -220,7 +220,10 @@ async def retry_outage(
 
 
 def with_keepalives(database_url: str) -> str:
-    """Return a connection string with `KEEPALIVES`, unless it has other values for them."""
+    """Return libpq's `key=value` form of a URL, with each of `KEEPALIVES` that it doesn't set.
+
+    Raises `psycopg.ProgrammingError` for a malformed URL.
+    """
     return make_conninfo(**{**KEEPALIVES, **conninfo_to_dict(database_url)})
 
 

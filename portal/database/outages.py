@@ -1,4 +1,4 @@
-"""Distinction between an outage of the database and an error of a statement.
+"""Distinction between an outage of the database or of storage and an error of a statement.
 
 Only work that failed in an outage is repeated. The database would refuse a faulty statement again.
 """
@@ -45,9 +45,9 @@ def is_temporary(error: BaseException | None) -> bool:
 
 @contextmanager
 def skipped_in_outage() -> Iterator[None]:
-    """Suppress an error of the block if it is an outage (`is_outage`), for optional work.
+    """Suppress an outage of the database or of storage (`is_outage`) in the block of optional work.
 
-    Execution continues after the block, whose first part may have taken effect.
+    Nothing is logged. Execution continues after the block, whose first part may have taken effect.
     """
     try:
         yield

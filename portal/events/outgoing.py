@@ -39,7 +39,10 @@ class RequestFailed(Exception):
 
 
 def is_allowed(address: str, networks: Sequence[Network]) -> bool:
-    """Return whether requests may reach this address: public ones, and those in the networks."""
+    """Return whether requests may reach an IP address: a public one, or one in the networks.
+
+    Raises `ValueError` for a text that isn't an IP address, such as the name of a host.
+    """
     parsed = ip_address(address)
     if any(parsed in network for network in networks):
         return True

@@ -201,7 +201,11 @@ async def open_attempt(
     is_cautious: bool = False,
     targets: tuple[str, ...] = (),
 ) -> OpenAttempt:
-    """Open the next attempt at a locked version without an open one."""
+    """Open the next attempt at a locked version without an open one. Its lease lasts `LEASE_S`.
+
+    `earlier` has all attempts at the version, by their number. The progress of the last one is kept
+    if segments of the version are recorded. Add the result to the list of `opening`.
+    """
     is_begun = earlier and await MadeSegment.exists(version_id=version.id)
     percent = earlier[-1].percent if is_begun else 0.0
     now = await server_time()
@@ -343,8 +347,9 @@ async def fail(attempt: OpenAttempt, failure: Failure) -> None:
 async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
     """Close the attempt if it is still open, and return whether its version still exists.
 
-    Another attempt can then begin at once. An outage of the database is waited for, but only for
-    `ENDING_TIMEOUT_S` by an ending worker.
+    Another attempt can then begin at once. In an outage of the database, wait up to
+    `OUTAGE_TIMEOUT_S`, then raise its error. The wait is at most `ENDING_TIMEOUT_S` while the
+    caller handles a `CancelledError`.
     """
 
     async def close() -> bool:

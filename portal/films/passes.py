@@ -168,9 +168,11 @@ async def _later_pass(attempt: OpenAttempt, tools: Tools, reports: Reports) -> N
 
 @asynccontextmanager
 async def closed_afterwards(attempt: OpenAttempt, tools: Tools) -> AsyncIterator[None]:
-    """Close the attempt after the block, however it ends; a lost lease is only logged.
+    """Close the attempt after the block, however it ends, and raise the error of the block.
 
-    If the video was deleted in the meantime, its new files are removed.
+    `LeaseLost` is logged and not raised. Interruptions hand the attempt back. An attempt that the
+    block leaves open is closed as failed. If the version was deleted in the meantime, the removal
+    of its files is queued, unless the video exists.
     """
     outcome = Outcome.FAILED
     failure = None

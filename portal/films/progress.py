@@ -127,7 +127,10 @@ class Heartbeat:
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def beat(self) -> None:
-        """Renew the lease and record the stored segments. Raises `LeaseLost`."""
+        """Renew the lease and record the stored segments. Raises `LeaseLost`.
+
+        After an error, the segments are kept for the next beat.
+        """
         rows = [self._stored.get_nowait() for _ in range(self._stored.qsize())]
         try:
             async with transaction():

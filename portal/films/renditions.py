@@ -88,11 +88,11 @@ async def plan(
 
 
 async def plan_cut(attempt: OpenAttempt, keep: Kept, *, targets: Collection[str]) -> None:
-    """Record a row of a cut version for each rendition of the whole film.
+    """Record a row of a cut version for each complete video or sound rendition of the whole film.
 
-    The rows replace those of an earlier attempt. Those of all sound and of the video renditions in
-    `targets` are assigned to this attempt; later ones make the others. `keep`, the intervals at
-    exact frames, is recorded with the version. Raises `LeaseLost`.
+    The rows replace earlier ones. This attempt makes all sound and the video renditions in
+    `targets`; later ones make the others. `keep`, the intervals at exact frames, is recorded with
+    the version. Raises `LeaseLost`.
     """
     async with transaction():
         await lock_version(attempt.version_id)

@@ -44,7 +44,11 @@ class VersionState(StrEnum):
 
 
 async def is_current(version: Version) -> bool:
-    """Return whether people get this version of its video."""
+    """Return whether a version is the current one of its video.
+
+    A first version is current from the beginning, also while it is processed and once it has
+    failed. The version of a deleted video is current until the video can no longer be restored.
+    """
     return await Publication.exists(version_id=version.id)
 
 

@@ -57,7 +57,11 @@ async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:
 
 
 async def own_base(video: Video) -> str:
-    """Return the address below which the caller watches a video."""
+    """Return the address below which the sender of the current request watches a video.
+
+    For a private video and a sender with an account, it has a playback token in it, which lasts for
+    `OWN_ADDRESS_LIFE_S` at most.
+    """
     web = web_context()
     own_id = await account_id() if audience_of(video).is_private else None
     return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
@@ -73,7 +77,11 @@ async def playback_url(record: Row) -> str:
 
 
 async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
-    """Return the address of `playback_url` for an account, outside of its requests."""
+    """Return the address of `playback_url` for an account, outside of its requests.
+
+    `own_id` is None for readers without an account, whose address contains no permission. The
+    address is empty while the video has no stream.
+    """
     video_id = UUID(str(record["id"]))
     base = web.config.public_url
     if own_id is not None and is_private_in(record):

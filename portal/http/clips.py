@@ -46,7 +46,8 @@ class Clip:
 def parse_clip(arguments: Mapping[str, str], duration_s: float | None) -> Clip | None:
     """Return the clip of an address; None if the address is of the whole video.
 
-    An end after the video is its end. Players can't play less than `SHORTEST_S` before it. Raises
+    An end after the video is its end. Players can't play less than `SHORTEST_S` before it. Without
+    `duration_s` neither is checked, and a clip without an end has an infinite one. Raises
     `InvalidClip`, which names the parameter.
     """
     last_s = duration_s or inf

@@ -96,7 +96,11 @@ class Stream:
         self._is_news.set()
 
     async def take(self) -> list[StreamEvent] | None:
-        """Return the next events, none after `HEARTBEAT_S` without any; None at the end."""
+        """Wait for the next events that the reader sees, and return them; None at the end.
+
+        The list is empty if none arrived within `HEARTBEAT_S`, or if the reader sees none of them.
+        `types` is left to the caller.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(HEARTBEAT_S):
                 await self._is_news.wait()

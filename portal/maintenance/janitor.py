@@ -178,7 +178,11 @@ async def tidy(
 
 
 async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
-    """Discard abandoned uploads with their files; return how many."""
+    """Discard uploads that have been idle since `cutoffs.idle_since`, with files; return how many.
+
+    Interrupted removals of discarded uploads are repeated, and counted. Deletions that storage
+    refuses are logged, and not counted. Raises `StorageUnavailable` when storage is unreachable.
+    """
     removed = 0
     async for row in rows_by_key(IDLE_UPLOADS, cutoffs.idle_since, page=BATCH):
         with logging_refusals():

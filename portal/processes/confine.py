@@ -32,7 +32,10 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _end_with(parent_pid: int, death_signal: int) -> None:
-    """Request a signal for the end of the parent; a later change of account would clear it."""
+    """Request `death_signal` for the end of the parent, on Linux. Exit if it isn't `parent_pid`.
+
+    The parent has then ended before the request. A later change of account would clear the request.
+    """
     _prctl(_PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent_pid:  # the parent has ended before the request
         sys.exit(1)

@@ -141,7 +141,11 @@ class Children:
             send(process, spec.stop_now_signal)
 
     async def stop(self) -> None:
-        """Stop all children, last started first."""
+        """Cancel the background work, then stop all children, the last started first.
+
+        A child gets its `stop_signals`, and SIGKILL at the end, with all processes that it has
+        started. No child is restarted.
+        """
         try:
             await _cancel(self._work)
             for batch in reversed(self._batches):

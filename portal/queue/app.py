@@ -30,7 +30,7 @@ PERIODIC_DELAY_S = 3600
 
 
 def queue_app(connector: PsycopgConnector) -> Queue:
-    """Return an app on this connector, whose pool is open after `open_async`."""
+    """Return an app without tasks of the portal. `open_async` opens the connector's pool."""
     return App(connector=connector, periodic_defaults={"max_delay": PERIODIC_DELAY_S})
 
 
@@ -45,7 +45,10 @@ IN_TRANSACTION = queue_app(PsycopgConnector())
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Raise psycopg's errors of statements in the block without procrastinate's wrapper."""
+    """Raise psycopg's operational errors in the block without procrastinate's wrapper.
+
+    Other errors of statements stay a `ConnectorException`.
+    """
     try:
         yield
     except ConnectorException as exc:

@@ -56,7 +56,10 @@ class RunAgain(Exception):
     pause_s: float = 0.0
 
     def next_priority(self, priority: int) -> int | None:
-        """Return the priority of the next run, from that of this one; None if it stays."""
+        """Return the priority of the next run, from that of this one; None keeps it.
+
+        Jobs with a higher one go first. Subclasses override this.
+        """
         return None
 
 

@@ -192,7 +192,11 @@ async def count_request(requester: str) -> int:
 
 
 async def queue_again(job_id: int) -> None:
-    """Enqueue a started or failed job again."""
+    """Enqueue a started or failed job again, to run at once.
+
+    A started job that was asked to abort becomes a failed one instead. Raises
+    `psycopg.errors.RaiseException` if the job is in another state, or doesn't exist.
+    """
     await execute(QUEUE_AGAIN, job_id)
 
 

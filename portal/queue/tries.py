@@ -72,7 +72,8 @@ async def counted_try(
 async def one_try(job: Job, rows: QuerySet[Row], **begun: object) -> AsyncIterator[Row | None]:
     """Count a try in a job's row, as `counted_try` does, with the limits of its kind.
 
-    Cancels the block with `TimeoutError` after `job.longest_s`.
+    After `job.longest_s`, cancel the block and raise `TimeoutError`. The try is then not counted,
+    like an interrupted one.
     """
     one_of = counted_try(rows, max_tries=job.max_tries, **begun)
     async with asyncio.timeout(job.longest_s), one_of as row:

@@ -209,7 +209,11 @@ class Storage:
                 raise StorageUnavailable from StorageRefused(error.get("Code"), error.get("Key"))
 
     async def check_bucket(self) -> None:
-        """Check that the bucket exists and is accessible."""
+        """Check that the bucket exists and is accessible.
+
+        Raises `ObjectMissing` if there is no such bucket, `StorageDenied` for refused credentials,
+        `StorageUnavailable` when storage is unreachable, and `StorageRefused` for other errors.
+        """
         await self._calls.call("head_bucket")
 
 

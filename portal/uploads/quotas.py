@@ -219,9 +219,10 @@ NO_QUOTA = Quota()
 async def usage_of(
     account_ids: Sequence[UUID], quota: Quota, *, without_upload: UUID | None = None
 ) -> dict[UUID, Usage]:
-    """Return the usage of each existing account. One upload can be left out.
+    """Return the usage by account, without that of the upload `without_upload`.
 
-    Without a quota, the database is not asked.
+    An account that doesn't exist has none. A figure that `quota` doesn't limit is 0. Without any
+    limit, the database is not asked, and each id has a usage of 0.
     """
     if not quota:
         return dict.fromkeys(account_ids, Usage(quota))
@@ -244,9 +245,10 @@ async def require_beginning(account_id: UUID | None, quota: Quota) -> None:
 async def require_start(
     account_id: UUID | None, quota: Quota, *, upload_id: UUID, size_bytes: int
 ) -> None:
-    """Raise `StorageQuotaExceeded` unless there is room for an upload in parts of this size.
+    """Take room for an upload in parts of this size. Raises `StorageQuotaExceeded` without room.
 
-    To be called in the transaction that records the announced size.
+    Call this in the transaction that records the announced size. Deleted videos can no longer be
+    restored if they would then exceed the quota.
     """
     usage = await _lock_usage(account_id, quota, upload_id)
     await _take_room(account_id, usage, size_bytes)
@@ -260,11 +262,11 @@ async def video_refusal(
     size_bytes: int,
     is_announced: bool,
 ) -> VideoQuotaExceeded | None:
-    """Return the error that refuses a video of an upload now, or None if it may be published.
+    """Return the error that refuses the video of an upload now; None if it may be published.
 
-    To be called in the transaction that records the video. The file of a refused upload is kept
-    for a day. Room for an announced size was taken before; for another file that has no room,
-    raise `StorageQuotaExceeded`: the caller removes the file.
+    Call this in the transaction that records the video. Commit before you raise the error, so that
+    the file is kept for a day. Raises `StorageQuotaExceeded` if a file of unannounced size has no
+    room; the caller then removes it. Taking the room may end the undo of deleted videos.
     """
     usage = await _lock_usage(account_id, quota, upload_id)
     if not is_announced:

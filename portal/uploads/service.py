@@ -146,7 +146,10 @@ async def grow(
 
 
 async def get(upload_id: UUID, *, storage: Storage) -> UploadView:
-    """Return the upload as storage has it. Raise `UploadNotIssued` for an unknown id."""
+    """Return the upload as storage has it. It is pending if storage has neither parts nor a file.
+
+    Raises `UploadNotIssued` if the id is unknown or the upload was discarded.
+    """
     return await _view(await _read(upload_id), storage)
 
 

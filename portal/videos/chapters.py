@@ -76,7 +76,10 @@ class Chapters:
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def webvtt(self, duration_s: float | None) -> str:
-        """Return the chapters as WebVTT. The last one ends with the video."""
+        """Return the chapters as WebVTT. The last one ends with the video, at `duration_s`.
+
+        It lasts one second if the duration is unknown, or less than a second after its start.
+        """
         starts_s = [chapter.start_s for chapter in self.chapters]
         last_s = max(duration_s or 0.0, starts_s[-1] + 1) if starts_s else 0.0
         return webvtt(

@@ -87,12 +87,11 @@ class VideoEvent(Shape):
 
 
 def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
-    """Return an event as it is sent to one reader, or None if it isn't sent to them.
+    """Return an event as it is sent to a reader; None if it isn't sent to them.
 
-    `sees` tells whether the reader sees videos with a given audience. It is asked about the
-    audience after the event and the one that the video has now, and about the one before the event
-    (`was`) if the event may have hidden the video. The record in the returned `data` has the
-    audience of now, whatever it was at the time of the event.
+    `sees` tells whether the reader sees an audience. If they see the one after the event, they must
+    also see the present one, which `data` gets; a failed import is returned unchanged. If they
+    don't, but saw the one before the event (`was`), the returned type is `video.deleted`.
     """
     if event["type"] != EventType.DELETED and sees(audience_in(event["data"])):
         if event["type"] == EventType.IMPORT_FAILED:

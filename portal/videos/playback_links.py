@@ -103,7 +103,11 @@ class SigningKeys:
         return str(serializer.dumps(claims))
 
     async def verify(self, text: str, *, video_id: UUID) -> PlaybackToken:
-        """Return the content of a token for this video; `PlaybackTokenRefused` for other texts."""
+        """Return the content of a signed token for this video that has not expired.
+
+        Raises `PlaybackTokenRefused` for other texts. The caller checks whether the link or the
+        account in the token still gives access.
+        """
         serializer = await self._serializer.get(max_age_s=MAX_AGE_S)
         signature = text.rpartition(".")[2]
         try:

@@ -361,7 +361,11 @@ def _rendition(row: Row, *, making: int | None) -> RenditionProgress:
 
 
 async def read_figures() -> dict[str, list[Row]]:
-    """Return rows for the metrics: `jobs`, `videos`, `failures`, `leases` and `totals`."""
+    """Return rows for the metrics: `jobs`, `videos`, `failures`, `leases` and `totals`.
+
+    Their columns are those of `UNFINISHED_JOBS`, `VIDEOS_BY_STATUS`, `VIDEOS_BY_FAILURE`, `LEASES`
+    and `ATTEMPT_TOTALS`, in this order.
+    """
     return {
         "jobs": await fetch_rows(UNFINISHED_JOBS, list(QUEUES)),
         "videos": await fetch_rows(VIDEOS_BY_STATUS),

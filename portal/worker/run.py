@@ -172,7 +172,10 @@ async def _run_job(
 
 
 async def _tidy(context: JobContext, timestamp: int) -> None:
-    """Remove unused files from storage, and old jobs from the queue."""
+    """Run the janitor: remove unused files, and old jobs, audit lines and rows of features.
+
+    Raises `StorageUnavailable`. procrastinate passes the `timestamp`, which isn't used.
+    """
     tools: Tools = context.additional_context["worker"].tools
     await janitor.tidy(tools.config, storage=tools.storage)
 

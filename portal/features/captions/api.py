@@ -338,7 +338,10 @@ async def _read_caption_body(
 
 
 async def read_caption_file(body: bytes, options: ReadOptions) -> CaptionContents:
-    """Read a caption file. Raises `InvalidRequest`."""
+    """Read a caption file. Raises `InvalidRequest`.
+
+    Its pointer is `/charset` if the encoding is uncertain, and empty for other faults of the file.
+    """
     try:
         return await captions.read_file(body, options)
     except EncodingUncertain as exc:

@@ -146,7 +146,8 @@ async def save(
 async def insert_cut(film: Version, keep: Kept, *, version_id: UUID, video_id: UUID) -> None:
     """Insert a version that keeps intervals of a film, and queue the job that makes it.
 
-    `video_id` is the video that gets the version; the film, a whole version, may be another's.
+    Call this in a transaction. `video_id` is the video that gets the version. The film, a whole
+    version, may be another video's. Room for the cut is not checked here.
     """
     version = Version(
         id=version_id,

@@ -165,9 +165,10 @@ async def run(import_id: UUID, tools: Tools) -> None:
 
 
 async def cancel(row: Import, storage: Storage) -> None:
-    """End an import and discard its upload. A run notices it at its next beat.
+    """Delete an import and discard its upload. This also dismisses a failed import.
 
-    Raises `KeyAlreadyUsed` for one that has just become a video.
+    A run notices it at its next beat. Raises `KeyAlreadyUsed` if the import has just become a
+    video.
     """
     # The row goes first, because a run without its upload would record a failure.
     await Import.filter(id=row.id).delete()

@@ -182,7 +182,11 @@ async def index() -> str:
 @blueprint.get("/library/progress")
 @policy(Policy.WATCH)
 async def progress() -> str:
-    """Render the cards of videos in progress, and the element that polls them."""
+    """Render the cards of the videos in the parameters `id`, and the element that polls them.
+
+    Videos that the viewer may not see are left out. So are ids after the first `PAGE_SIZE`. The
+    element polls the videos that are still in progress.
+    """
     videos = await _fetch_polled_videos(limit=PAGE_SIZE)
     return await render_template(
         "library/_progress.html", is_news=True, **await _card_values(videos)
@@ -229,7 +233,11 @@ async def table() -> str:
 @blueprint.get("/videos/progress")
 @policy(Policy.PUBLISH)
 async def table_progress() -> str:
-    """Render the rows of videos in progress, and the element that polls them."""
+    """Render the rows of the videos in the parameters `id`, and the element that polls them.
+
+    Videos that the viewer may not see are left out. So are ids after the first `MAX_SELECTED`. The
+    element polls the videos that are still in progress.
+    """
     rows = await _video_values(await _fetch_polled_videos(limit=MAX_SELECTED))
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
 

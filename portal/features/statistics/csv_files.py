@@ -20,7 +20,10 @@ def csv_start(columns: Sequence[str]) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as text for spreadsheets. No text in them is taken for a formula."""
+    """Return rows as CSV, without the byte order mark with which `csv_start` begins a file.
+
+    Texts that look like formulas get an apostrophe. Numbers stay as they are.
+    """
     text = io.StringIO()
     csv.writer(text).writerows(map(_harmless_cell, row) for row in rows)
     return text.getvalue()

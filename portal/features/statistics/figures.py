@@ -177,7 +177,7 @@ class Changes:
             self._of(SumsKey(video_id, day, Kind.SITE, viewer.site)).add(viewer, sign)
 
     def ignore(self, video_id: UUID, day: date, count: int) -> None:
-        """Count records that were ignored."""
+        """Add a number of ignored records to the day's sums of the video and of the library."""
         for owner_id in (video_id, None):
             self._of(SumsKey(owner_id, day, Kind.ALL)).ignored += count
 

@@ -78,9 +78,10 @@ class Film:
 
 
 async def fetch_films(video_ids: Collection[UUID], *, is_locked: bool = False) -> dict[UUID, Film]:
-    """Return the films of the existing videos, by id.
+    """Return the films of videos by id, also of deleted videos that can be restored.
 
-    With `is_locked` the videos can't be deleted until the transaction ends.
+    Ids without a video are left out. With `is_locked` the rows of the videos can't be removed until
+    the transaction ends.
     """
     rows = await fetch_rows(f"{FILMS} {LOCK if is_locked else ''}", list(video_ids))
     return {row["id"]: _film(row) for row in rows}

@@ -25,7 +25,10 @@ async def read_metrics() -> list[core.Metric]:
 
 
 def metrics_of(sums: Row) -> list[core.Metric]:
-    """Return the metrics of the sums of all days."""
+    """Return the metrics of playback for the row that `PLAYBACK` reads.
+
+    Its `startups` may be empty, which counts as none in each range.
+    """
     metrics: list[core.Metric] = []
     for name, words, column in PLAYBACK_COUNTERS:
         counter = core.CounterMetricFamily(f"portal_playback_{name}", words)

@@ -228,7 +228,11 @@ def _sample(data: bytes) -> bytes:
 
 
 def _detect(sample: bytes, language: str) -> str:
-    """Return the encoding of a sample. Raises `EncodingUncertain`."""
+    """Return the name in `CHARSETS` of the encoding of a sample that isn't Unicode.
+
+    `language` has no region. An unknown or empty one counts as Western European. Raises
+    `EncodingUncertain` with the candidates.
+    """
     usual = _BY_LANGUAGE.get(language, _WESTERN)
     if hinted := _plausible_charsets(sample, usual, language):
         return hinted[0]

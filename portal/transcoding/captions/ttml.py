@@ -61,9 +61,10 @@ def is_xml(text: str) -> bool:
 
 
 def declared_encoding(data: bytes) -> str | None:
-    """Return the encoding that an XML declaration names, if there is one.
+    """Return the encoding that an XML declaration in ASCII names, as it is spelt; None without one.
 
-    A declaration in ASCII is no UTF-16, whatever it says: some programs convert files without it.
+    It is also None for UTF-16, which a file with such a declaration can't be in. Some programs
+    convert files and keep the declaration.
     """
     match = _DECLARED_ENCODING.match(data.lstrip()[:200])
     name = match[1].decode() if match else ""

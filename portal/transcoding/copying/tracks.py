@@ -123,7 +123,11 @@ class VideoCopy:
         return end
 
     def _is_key(self, packet: av.Packet[Any], data: bytes) -> bool:
-        """Return whether all slices of a packet are of an IDR picture."""
+        """Check a packet, and return whether all its slices are of an IDR picture.
+
+        `data` has the bytes of the packet. Raises `CopyUndeliverable` for a packet that is damaged,
+        is cut out by an edit list, or has other parameter sets than the stream.
+        """
         if packet.is_corrupt:
             raise self._refusal("damaged", "it is incomplete")
         if packet.is_discard:
@@ -251,7 +255,11 @@ class AudioCopy:
         self._write_certain()
 
     def end_video(self, end: int, ticks_per_s: int) -> None:
-        """Set the end of the video, after which it has no segments."""
+        """Set the end of the video, after which it has no segments.
+
+        `end` is in ticks since the film's start. A second has `ticks_per_s` of them. Segments whose
+        end is now certain are written.
+        """
         self._video_end = round(end * self._rate_hz / ticks_per_s)
         self._write_certain()
 

@@ -157,7 +157,11 @@ def _check_report(probe: Probe, plan: Plan, rungs: Sequence[Rung], report: RunRe
 def _target_duration_s(
     playlists: Iterable[hls.MediaPlaylist], reference: hls.MediaPlaylist | None
 ) -> int:
-    """Return the target duration that the playlists of video and audio share."""
+    """Return the target duration, in seconds, of all video and audio playlists of a pass.
+
+    It is that of `reference`, a playlist of an earlier pass. Without one, the longest segment
+    decides, and it is at least `SEGMENT_S`.
+    """
     if reference:
         return reference.target_duration_s
     segments = (segment for playlist in playlists for segment in playlist.segments)

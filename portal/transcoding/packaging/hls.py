@@ -75,7 +75,10 @@ def media_playlist_name(rendition_name: str) -> str:
 
 
 def parse_media_playlist(text: str) -> MediaPlaylist:
-    """Read a media playlist. Raises `PlaylistError`."""
+    """Read a media playlist. Raises `PlaylistError` if a required tag is missing.
+
+    Raises another `ValueError` for a malformed duration.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or lines[0] != "#EXTM3U":
         raise PlaylistError("no #EXTM3U on the first line")

@@ -166,11 +166,11 @@ class Plan:
     is_held: bool = False
 
     def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
-        """Return the video renditions to make before the video is ready.
+        """Return the names of the video renditions to make before the video is ready.
 
-        These are the copied rendition alone if that suffices, or all renditions of a source that
-        takes a short time. Otherwise, or if `cautious`, they are one that is good enough to start
-        with and the copied one.
+        They are the copied one if it suffices, or all if they take a short time. Otherwise they are
+        one that is good enough to start with, and the copied one if there is one. Set `cautious` to
+        get the latter in any case, if an earlier attempt failed at the file.
         """
         copied = [rung.name for rung in self.video if rung.copied]
         if self.plays_by_copy and not cautious:
@@ -223,7 +223,11 @@ def is_made_together(pixels_per_s: float, duration_s: float) -> bool:
 
 
 def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
-    """Plan all renditions of a source; without `may_copy`, all are encoded."""
+    """Plan all renditions of a source; without `may_copy`, all are encoded.
+
+    All renditions of a source that can be copied keep the times of its frames, also without
+    `may_copy`.
+    """
     video = probe.video
     rungs = plan_ladder(probe)
     is_copyable = rungs[-1].copied

@@ -122,7 +122,7 @@ class Outline:
 
     @property
     def verdict(self) -> str:
-        """Return why FFmpeg can't open the file."""
+        """Return why FFmpeg failed to open the file: `truncated`, `damaged` or `not_a_video`."""
         if self.has_index:
             return "truncated" if self.is_index_cut else "damaged"
         # Most recorders write the index last. A segment of a stream never had one.

@@ -46,7 +46,7 @@ class TimeLine:
 
     @property
     def start_s(self) -> float:
-        """Return when the film begins."""
+        """Return when the film begins, in seconds on the file's time line."""
         if not self.is_open:
             return self.first_s
         return max(self.first_s, min(_starts_s(edits) for edits in self.edits.values()))

@@ -47,7 +47,11 @@ _MAX_DECODING_CPU_S = 2.0
 def open_source(
     address: str, options: Mapping[str, str], *, timeout_s: float | None = None
 ) -> InputContainer:
-    """Open an mp4 or QuickTime file. Raises one of `UNREACHABLE`, FFmpegError or ValueError."""
+    """Open an MP4 or QuickTime file. `timeout_s` limits the opening, and each read after it.
+
+    Raises one of `UNREACHABLE`, or FFmpegError or ValueError if the file can't be opened. Catch
+    `UNREACHABLE` first, because some of them are FFmpegErrors.
+    """
     container: InputContainer = av.open(
         address,
         # By default FFmpeg also recognises playlists, which name other files.

@@ -50,7 +50,10 @@ _LEAST_SHARE = 0.1
 
 
 def is_decodable(stream: Any, request: dict[str, Any]) -> bool:
-    """Return whether the decoder of a track is one that may be used."""
+    """Return whether a track's decoder is among the names in `request["decoders"]`.
+
+    Commas separate the names. The result is False if FFmpeg has no decoder for the track.
+    """
     context = stream.codec_context
     return context is not None and context.name in request["decoders"].split(",")
 

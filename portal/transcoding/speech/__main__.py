@@ -101,7 +101,11 @@ def _as_floats(samples: Any) -> Any:
 
 
 def _language_probabilities(model: WhisperModel, samples: Any) -> list[Mapping[str, float]]:
-    """Return the probability of each language, for each of some samples in which people speak."""
+    """Return the probability of each language, for each of up to `_SAMPLES` excerpts with speech.
+
+    `samples` has the film's sound as 16-bit integers at `SAMPLE_RATE_HZ`. The list is empty if
+    nobody speaks in the excerpts.
+    """
     probabilities: list[Mapping[str, float]] = []
     length = _SAMPLE_S * SAMPLE_RATE_HZ
     count = min(_SAMPLES, -(-len(samples) // length))
