@@ -137,7 +137,7 @@ async def test_share_with_nobody_is_refused_by_name(editor: Sender, edith: Accou
         {"name": "ghost@example.org", "right": "watch"},
         {"id": str(uuid4()), "right": "watch"},
     ]
-    body = await problem(await put_access(editor, video, shares=shares), 422, "invalid_request")
+    body = await problem(await put_access(editor, video, shares=shares), 422, "validation_failed")
     assert [fault["pointer"] for fault in body["errors"]] == ["/shares/1/name", "/shares/2/id"]
     assert "“ghost@example.org” is nobody here" in body["errors"][0]["message"]
     assert recorded_access(await Video.get(id=video.id)).shares == ()
@@ -185,7 +185,7 @@ async def test_form_adds_changes_and_removes(owner: Sender, edith: Account) -> N
     wrong = form_of(video, f"{vera.id}:watch", added="choir, ghost", addedRight="edit")
     text = await send(owner, path, wrong, 422)
     assert "“ghost” is nobody here" in words_of(text)
-    assert re.search(r'id="added"[^>]*value="choir, ghost"', text)
+    assert re.search(r'<input[^>]*value="choir, ghost"[^>]*id="added"', text)
     assert re.search(rf'value="{vera.id}:watch"\s+selected', text)
 
 
@@ -247,6 +247,7 @@ async def test_shared_videos_have_their_own_lists(cast: Cast) -> None:
         listed = await answered(await sender.get(f"/api/videos?{query}"))
         assert len(listed["videos"]) == count, query
     await share(own, video, "eve@example.org", "watch")
-    assert "No videos" in words_of(await page(eve, "/videos?whose=shared"))
+    text = words_of(await page(eve, "/videos?whose=shared"))
+    assert "Nothing is shared with you for editing yet" in text
     viewer = cast.senders["viewer"][0]
     assert "Nothing is shared with you yet" in words_of(await page(viewer, "/?whose=shared"))

@@ -63,7 +63,7 @@ FITTING = (
     # A viewer who saves a file may have it made.
     (r"POST (/api)?/videos/[^/]+/downloads/[^/]+", Policy.WATCH),
     (r"GET /videos/[^/]+/(captions/(tracks|<language>.vtt)|chapters.vtt)", Policy.PLAY),
-    (r"GET .+/(edit|facts|poster|access|panel|replacement|cuts(/editor|/state)?)", Policy.EDIT),
+    (r"GET .+/(edit|facts|poster|access(/holders)?|panel|replacement|cuts(/editor|/state)?)", Policy.EDIT),
     (r"(POST|PUT) .*/videos/.+", Policy.EDIT),
     (r"\w+ .+/(playback-)?links(/.+)?", Policy.EDIT),
     (r"GET .+", Policy.WATCH),
@@ -265,7 +265,7 @@ async def test_pages_redirect_signed_out_people_to_the_form_and_back(app: Quart)
         # Fragments and changes get the status instead of a redirect.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 28
+    assert led == 29
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 
