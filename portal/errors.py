@@ -56,6 +56,12 @@ class VideoNotFound(NotFound, code="video_not_found"):
     """There is no video with this id. It may have been deleted, or the address is mistyped."""
 
 
+class VideoLocked(
+    PortalError, status=403, code="password_required", title=Message("Password needed")
+):
+    """This video needs a password. Open its page, and enter the one that you were given."""
+
+
 class ImportFailed(VideoNotFound, code="import_failed"):
     """This video's file was not imported. Fix the cause in `failure`, then import it again."""
 
@@ -350,12 +356,12 @@ class SignInRefused(
 
 
 class TooManyTries(PortalError, status=429, code="too_many_tries", title=Message("Too many tries")):
-    """Signing in has failed too often."""
+    """The password was wrong too often."""
 
     def __init__(self, wait_s: int) -> None:
         super().__init__(
             Message(
-                "Signing in has failed several times. Try again in %(seconds)s s.", seconds=wait_s
+                "The password was wrong several times. Try again in %(seconds)s s.", seconds=wait_s
             )
         )
         self.headers = {"Retry-After": str(wait_s)}

@@ -66,7 +66,9 @@ class Audience:
     """Viewers and editors of a video, by visibility, owner, and people that it is shared with.
 
     With `signed_in_only` everyone with an account may see a private video. It is shared with the
-    accounts and groups of `admitted_ids`. Those that are in `editor_ids`, too, may edit it.
+    accounts and groups of `admitted_ids`. Those that are in `editor_ids`, too, may edit it. A
+    private video with a password has an `unlock_id`, a secret of the browsers that know the
+    password; the id changes with it.
     """
 
     visibility: Visibility = Visibility.PRIVATE
@@ -74,11 +76,17 @@ class Audience:
     owner_id: UUID | None = None
     admitted_ids: frozenset[UUID] = frozenset()
     editor_ids: frozenset[UUID] = frozenset()
+    unlock_id: UUID | None = None
 
     @property
     def is_private(self) -> bool:
         """Return whether the visibility is private."""
         return self.visibility is Visibility.PRIVATE
+
+    @property
+    def is_locked(self) -> bool:
+        """Return whether a password opens the video for others than its audience."""
+        return self.is_private and self.unlock_id is not None
 
 
 # Audience of a video that doesn't exist, or must look like that.
@@ -93,18 +101,21 @@ def audience_of(video: Video) -> Audience:
         owner_id=video.owner_id,
         admitted_ids=frozenset(video.admitted_ids),
         editor_ids=frozenset(video.editor_ids),
+        unlock_id=video.unlock_id,
     )
 
 
 def audience_in(columns: Row) -> Audience:
     """Return the audience in columns of a row, or in JSON; the narrowest if there is none."""
     owner_id = columns.get("owner_id")
+    unlock_id = columns.get("unlock_id")
     return Audience(
         visibility=Visibility(columns.get("visibility", Visibility.PRIVATE)),
         signed_in_only=columns.get("signed_in_only", False),
         owner_id=UUID(str(owner_id)) if owner_id else None,
         admitted_ids=_ids_in(columns.get("admitted_ids")),
         editor_ids=_ids_in(columns.get("editor_ids")),
+        unlock_id=UUID(str(unlock_id)) if unlock_id else None,
     )
 
 
@@ -135,6 +146,8 @@ class Principal:
     token_name: str = ""
     # Groups that the account belongs to.
     group_ids: frozenset[UUID] = frozenset()
+    # Ids of the videos whose passwords were entered in the browser (`Audience.unlock_id`).
+    unlocked_ids: frozenset[UUID] = frozenset()
     # Code of the language that the person chose; empty without a choice.
     language: str = field(default="", compare=False)
 
@@ -188,18 +201,22 @@ class Principal:
 
         The scopes of an API token are checked separately, by `may` and `require`.
         """
-        if not audience.is_private or self.sees_all or self._is_named(audience):
-            return True
-        return audience.signed_in_only and self.role is not None
+        return self._is_in(audience) or audience.unlock_id in self.unlocked_ids
 
     def may_list(self, audience: Audience) -> bool:
         """Return whether the principal's lists include a video with this audience.
 
-        `listed_for` is the same rule in SQL.
+        Who knows its password needs its address, too. `listed_for` is the same rule in SQL.
         """
         if audience.visibility is Visibility.UNLISTED:
             return self.sees_all or self._is_named(audience)
-        return self.may_see(audience)
+        return self._is_in(audience)
+
+    def _is_in(self, audience: Audience) -> bool:
+        """Return whether the principal may see a video without its password."""
+        if not audience.is_private or self.sees_all or self._is_named(audience):
+            return True
+        return audience.signed_in_only and self.role is not None
 
     def _is_named(self, audience: Audience) -> bool:
         """Return whether the principal owns the video, or it is shared with them."""

@@ -1,35 +1,30 @@
 """Browser sessions, and signing in with email address and password.
 
 A session lasts until it is ended or unused for 30 days. Failed attempts slow down further ones:
-after five failures of an account, or twenty from an IP address, within an hour, the next attempt
-must wait one second, and twice as long after each failure, up to a minute. An attempt that comes
-too early does not count, so nobody is locked out permanently. Failures of an account don't slow
-down addresses at which it is signed in, so an attacker elsewhere can't keep its owner out.
+after five failures of an account, or twenty from an IP address (`accounts.tries`).
 """
 
 import logging
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from math import ceil
 from uuid import UUID, uuid4
 
+from portal.accounts import tries
 from portal.accounts.passwords import Passwords
 from portal.accounts.people import plain_email
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import GROUP_IDS, digest, fetch_used, new_secret
 from portal.database.account_models import MAX_DEVICE_LENGTH, Account, Session
-from portal.database.connection import NOW, execute, fetch_rows, transaction
+from portal.database.connection import NOW, execute, transaction
 from portal.database.event_models import Event
-from portal.errors import SignInRefused, TooManyTries
+from portal.errors import SignInRefused
 from portal.events.log import AuditAction, record_action
 
 logger = logging.getLogger(__name__)
 
 IDLE_DAYS = 30
 FREE_TRIES_OF_ACCOUNT = 5
-FREE_TRIES_OF_ADDRESS = 20
-MAX_WAIT_S = 60
 # Failed attempts per hour that the audit log records; the process's log has all of them.
 REFUSALS_AN_HOUR = 200
 INTERNET_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[\w-]+(\.[\w-]+)+")
@@ -43,27 +38,6 @@ WHERE session.digest = ANY(%s) AND NOT account.is_disabled
   AND session.seen_at > now() - interval '30 days'
 """  # noqa: S608 - put together from constants
 SESSIONS_USED = "UPDATE sessions SET seen_at = now() WHERE id = ANY(%s)"
-# Concurrent attempts wait for each other, so that each one counts the others.
-LOCK_TRIES = "LOCK TABLE sign_in_failures IN SHARE ROW EXCLUSIVE MODE"
-# Time of the clock, not of the transaction, which may have waited for the lock.
-RECORD_TRY = "INSERT INTO sign_in_failures (email, address, at) VALUES (%s, %s, clock_timestamp())"
-# Failed attempts for the account, unless it is signed in at the address, and from the address.
-EARLIER_TRIES = """
-WITH tried AS (SELECT %s AS email, %s AS address),
-known AS (
-  SELECT EXISTS (
-    SELECT FROM tried JOIN accounts USING (email)
-    JOIN sessions ON sessions.account_id = accounts.id AND sessions.address = tried.address
-  ) AS is_known
-)
-SELECT count(*) FILTER (WHERE earlier.email = tried.email AND NOT is_known) AS of_account,
-       count(*) FILTER (WHERE earlier.address = tried.address) AS of_address,
-       extract(epoch FROM clock_timestamp() - max(at))::float8 AS last_s
-FROM known, tried JOIN sign_in_failures earlier
-  ON earlier.email = tried.email OR earlier.address = tried.address
-WHERE at > now() - interval '1 hour'
-"""
-FORGET_TRIES = "DELETE FROM sign_in_failures WHERE email = %s AND address = %s"
 EXPIRED = (
     "DELETE FROM sign_in_failures WHERE at < now() - interval '1 day'",
     "DELETE FROM sessions WHERE seen_at < now() - interval '30 days'",
@@ -97,7 +71,7 @@ async def require_password(
     Raises `TooManyTries`, or `SignInRefused`: its text and timing don't show which part was wrong.
     """
     email = plain_email(email)
-    await _slow_down(email, address)
+    await tries.begin(email, address, free=FREE_TRIES_OF_ACCOUNT)
     account = await Account.get_or_none(email=email, is_disabled=False)
     is_right = await passwords.is_right(password, account.password_hash if account else None)
     if account is None or not is_right:
@@ -106,8 +80,7 @@ async def require_password(
         is_email = account is not None or INTERNET_EMAIL.fullmatch(email)
         await _note_refused(email if is_email else "")
         raise SignInRefused
-    # Earlier failures at this address were typing errors.
-    await execute(FORGET_TRIES, email, address)
+    await tries.forget(email, address)
     return account
 
 
@@ -183,21 +156,3 @@ async def _note_refused(email: str) -> None:
     oldest_allowed = await refusals.offset(REFUSALS_AN_HOUR - 1).first()
     if oldest_allowed is None or oldest_allowed.at < datetime.now(UTC) - timedelta(hours=1):
         await record_action(action, name=email)
-
-
-async def _slow_down(email: str, address: str) -> None:
-    """Record an attempt. Raises `TooManyTries` if it comes too early."""
-    async with transaction():
-        await execute(LOCK_TRIES)
-        [earlier] = await fetch_rows(EARLIER_TRIES, email, address)
-        surplus = max(
-            earlier["of_account"] - FREE_TRIES_OF_ACCOUNT,
-            earlier["of_address"] - FREE_TRIES_OF_ADDRESS,
-        )
-        if surplus >= 0:
-            # The exponent is limited to keep the number small: the wait has reached its maximum.
-            wait_s = min(MAX_WAIT_S, 2 ** min(surplus, 10)) - earlier["last_s"]
-            if wait_s > 0:
-                raise TooManyTries(ceil(wait_s))
-        # The attempt counts as failed until it succeeds.
-        await execute(RECORD_TRY, email, address)

@@ -116,9 +116,10 @@ class Details(Model):
 
     Audience: `visibility` and `signed_in_only` decide the video's audience
     (`accounts.permissions`), together with `admitted_ids`, the accounts and groups that it is
-    shared with, of whom those in `editor_ids` may edit it. `embed_origins` are the sites that may
-    frame its player; an empty list leaves that to the portal's setting. `passthrough` is an
-    integrator's text, which the portal ignores. `views` counts all views (`statistics`).
+    shared with, of whom those in `editor_ids` may edit it, and with the password, if there is one:
+    browsers in which it was entered keep `unlock_id`. `embed_origins` are the sites that may frame
+    its player; an empty list leaves that to the portal's setting. `passthrough` is an integrator's
+    text, which the portal ignores. `views` counts all views (`statistics`).
 
     `described_times` has times in the description whose moment in the whole film is another one
     (`transcoding.planning.described_times`).
@@ -148,6 +149,8 @@ class Details(Model):
     signed_in_only = fields.BooleanField(default=False)
     admitted_ids: list[UUID] = ArrayField("uuid", default=list)
     editor_ids: list[UUID] = ArrayField("uuid", default=list)
+    password_hash: str | None = fields.TextField(null=True)
+    unlock_id: UUID | None = fields.UUIDField(null=True)
     embed_origins: list[str] = ArrayField("text", default=list)
     passthrough = fields.TextField(default="")
     views = fields.BigIntField(default=0)

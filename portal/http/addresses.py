@@ -5,12 +5,17 @@ from uuid import UUID
 
 from quart import url_for
 
-from portal.accounts.permissions import audience_of, is_private_in
+from portal.accounts.permissions import ANYONE, Audience, audience_in, audience_of, is_private_in
 from portal.database.connection import Row
 from portal.database.models import Video
-from portal.http.auth import account_id
+from portal.http.auth import principal
 from portal.http.composition import WebContext, web_context
-from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
+from portal.videos.playback_links import (
+    PlaybackLink,
+    PlaybackToken,
+    account_token_expiry,
+    unlock_digest,
+)
 from portal.videos.poster import poster_revision
 from portal.videos.reading import stream_below
 
@@ -49,22 +54,38 @@ async def link_addresses(link: PlaybackLink) -> dict[str, str]:
     return {"playback_url": stream, "embed_url": f"{base}/embed/{link.video_id}"}
 
 
-async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:
-    """Return the address below which this account watches a video, with a playback token in it."""
-    expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
-    token = PlaybackToken(video_id, expires_at, account_id=own_id)
+async def _token_base(token: PlaybackToken, web: WebContext) -> str:
     return f"{web.config.public_url}/p/{await web.signing_keys.sign(token)}"
+
+
+def _own_expiry() -> datetime:
+    return account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
 
 
 async def own_base(video: Video) -> str:
     """Return the address below which the sender of the current request watches a video.
 
-    For a private video and a sender with an account, it has a playback token in it, which lasts for
-    `OWN_ADDRESS_LIFE_S` at most.
+    For a private video and a sender with an account or the password, it has a playback token in it,
+    which lasts for `OWN_ADDRESS_LIFE_S` at most.
     """
+    return await _base_for_sender(video.id, audience_of(video))
+
+
+async def _base_for_sender(video_id: UUID, audience: Audience) -> str:
     web = web_context()
-    own_id = await account_id() if audience_of(video).is_private else None
-    return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
+    sender = await principal() if audience.is_private else ANYONE
+    if audience.unlock_id and audience.unlock_id in sender.unlocked_ids:
+        return await unlocked_base(video_id, audience.unlock_id)
+    if sender.account_id is None:
+        return web.config.public_url
+    token = PlaybackToken(video_id, _own_expiry(), account_id=sender.account_id)
+    return await _token_base(token, web)
+
+
+async def unlocked_base(video_id: UUID, unlock_id: UUID) -> str:
+    """Return the address below which somebody who knows the video's password watches it."""
+    token = PlaybackToken(video_id, _own_expiry(), unlock_digest=unlock_digest(unlock_id))
+    return await _token_base(token, web_context())
 
 
 async def playback_url(record: Row) -> str:
@@ -72,8 +93,9 @@ async def playback_url(record: Row) -> str:
 
     On a portal with accounts the address of a private video contains permission to watch it.
     """
-    own_id = await account_id() if is_private_in(record) else None
-    return await playback_url_for(own_id, record, web=web_context())
+    video_id = UUID(str(record["id"]))
+    base = await _base_for_sender(video_id, audience_in(record))
+    return stream_below(base, video_id, record["published_attempt"])
 
 
 async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
@@ -85,5 +107,6 @@ async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext)
     video_id = UUID(str(record["id"]))
     base = web.config.public_url
     if own_id is not None and is_private_in(record):
-        base = await token_base(own_id, video_id, web=web)
+        token = PlaybackToken(video_id, _own_expiry(), account_id=own_id)
+        base = await _token_base(token, web)
     return stream_below(base, video_id, record["published_attempt"])

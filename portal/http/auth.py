@@ -6,7 +6,7 @@ are in `accounts.permissions`.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -28,11 +28,12 @@ from portal.accounts.permissions import (
 from portal.accounts.tokens import digest
 from portal.database.models import Upload, Video
 from portal.http.composition import WebContext, web_context
-from portal.http.cookies import SESSION
+from portal.http.cookies import SESSION, UNLOCKED
 from portal.http.server.context import state_of
 from portal.http.server.limits import Body, Rate
 from portal.locale.messages import Message
 from portal.uploads import service as uploads
+from portal.videos.playback_links import unlock_digest
 from portal.videos.reading import fetch_audience, parse_video_id, was_deleted
 
 Values = ParamSpec("Values")
@@ -170,12 +171,14 @@ def named_video_id() -> UUID | None:
 async def require_visible(audience: Audience | None) -> None:
     """Raise `VideoNotFound` unless the caller is in the audience of an existing video.
 
-    A missing video takes the same steps as a private one, so that they can't be told apart.
+    A video with a password raises `VideoLocked` instead. A missing video takes the same steps as a
+    private one, so that they can't be told apart.
     """
     state_of(request.scope).was_asked = True
     named_id = parse_video_id(str((request.view_args or {}).get("video_id")))
     if not await may_watch(named_id, audience):
-        raise errors.VideoNotFound
+        is_locked = audience is not None and audience.is_locked
+        raise errors.VideoLocked if is_locked else errors.VideoNotFound
 
 
 async def may_watch(video_id: UUID | None, audience: Audience | None) -> bool:
@@ -247,7 +250,7 @@ def _checking_visibility(view: View[Values, Answer]) -> View[Values, Answer]:
 async def _token_grants(token: str, video_id: UUID | None, audience: Audience) -> bool:
     """Return whether a playback token grants this video.
 
-    The token's link or account is read each time. Raises `PlaybackTokenRefused`.
+    The token's link, account or password is read each time. Raises `PlaybackTokenRefused`.
     """
     web = web_context()
     if video_id is None:
@@ -255,6 +258,9 @@ async def _token_grants(token: str, video_id: UUID | None, audience: Audience) -
     verified = await web.signing_keys.verify(token, video_id=video_id)
     if verified.link_id is not None:
         return await web.playback_links.load(verified.link_id) == video_id
+    if verified.unlock_digest:
+        unlock_id = audience.unlock_id if audience.is_locked else None
+        return unlock_id is not None and verified.unlock_digest == unlock_digest(unlock_id)
     member = await web.members.load(verified.account_id) if verified.account_id else None
     return member is not None and member.may_see(audience)
 
@@ -292,10 +298,14 @@ async def _require_action(required: Policy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Credentials of a request: an Authorization header, or the secret of a session."""
+    """Credentials of a request: an Authorization header, or the secret of a session.
+
+    `unlocked_ids` are those of the videos whose passwords were entered in the browser.
+    """
 
     authorization: str
     session: str | None
+    unlocked_ids: frozenset[UUID]
 
 
 def sent_credentials() -> Credentials:
@@ -303,7 +313,14 @@ def sent_credentials() -> Credentials:
     return Credentials(
         authorization=request.headers.get("Authorization", ""),
         session=SESSION.read(request, web_context().config),
+        unlocked_ids=frozenset(unlocked_ids()),
     )
+
+
+def unlocked_ids() -> list[UUID]:
+    """Return the ids of the passwords that were entered in the caller's browser, in their order."""
+    ids = map(parse_video_id, UNLOCKED.read(request, web_context().config).split("."))
+    return [unlock_id for unlock_id in ids if unlock_id]
 
 
 async def still_identify(reader: Principal, credentials: Credentials, web: WebContext) -> bool:
@@ -328,5 +345,7 @@ async def _identify(credentials: Credentials, web: WebContext) -> Principal:
             raise errors.TokenRefused
         return program
     secret = credentials.session
-    person = await web.sessions.load(digest(secret)) if secret else None
-    return person or ANYONE
+    person = (await web.sessions.load(digest(secret)) if secret else None) or ANYONE
+    if credentials.unlocked_ids:
+        return replace(person, unlocked_ids=credentials.unlocked_ids)
+    return person

@@ -60,6 +60,8 @@ class HostCookie:
 # Session of a signed-in person. The portal ends it after some days without use
 # (`sessions.IDLE_DAYS`), so the cookie has the longest life.
 SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, LONGEST_LIFE_S)
+# Ids of the videos whose passwords were entered, divided by dots.
+UNLOCKED = HostCookie("__Host-portal-unlocked", "portal_unlocked", 30 * DAY_S)
 # Sign-in that is in progress at a single sign-on provider.
 SIGN_ON = HostCookie("__Host-portal-sign-on", "portal_sign_on", LIFE_S)
 
@@ -70,5 +72,14 @@ def _is_secure(config: Config) -> bool:
 
 def has_session_cookie(scope: HTTPScope | WebsocketScope) -> bool:
     """Return whether a request has the cookie of a session, valid or not."""
+    return _has_cookie(scope, SECURE_COOKIE, PLAIN_COOKIE)
+
+
+def has_unlocked_cookie(scope: HTTPScope | WebsocketScope) -> bool:
+    """Return whether a request has the cookie of entered passwords, valid or not."""
+    return _has_cookie(scope, UNLOCKED.secure_name, UNLOCKED.plain_name)
+
+
+def _has_cookie(scope: HTTPScope | WebsocketScope, *names: str) -> bool:
     cookies = b";".join(value for name, value in scope["headers"] if name == b"cookie")
-    return any(name.encode() in cookies for name in (SECURE_COOKIE, PLAIN_COOKIE))
+    return any(name.encode() in cookies for name in names)

@@ -9,6 +9,7 @@ import logging
 import re
 from contextlib import suppress
 from http import HTTPStatus
+from uuid import UUID
 
 import psycopg
 from quart import Quart, Response, current_app, g, render_template, request, url_for
@@ -16,11 +17,12 @@ from tortoise.exceptions import IntegrityError
 from werkzeug.exceptions import HTTPException
 
 from portal import errors
+from portal.config.values import ANY_SITE
 from portal.database.outages import is_outage
 from portal.http.auth import declaration_of, named_video_id, principal
 from portal.http.composition import web_context
 from portal.http.languages import translated
-from portal.http.server.context import state_of
+from portal.http.server.context import allow_framing, state_of
 from portal.locale.messages import Message
 from portal.telemetry.logs import current_fields
 
@@ -171,14 +173,35 @@ async def _error_response(error: errors.PortalError) -> Response:
     declaration = declaration_of(current_app, request.endpoint) if request.endpoint else None
     if declaration and declaration.unavailable_template and isinstance(error, errors.VideoNotFound):
         return Response(await render_template(declaration.unavailable_template), 410)
+    video_id = named_video_id()
     if is_api:
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
+    elif isinstance(error, errors.VideoLocked) and video_id and _is_page():
+        page = await locked_page(video_id, request.full_path.rstrip("?"))
+        response = Response(page, error.status)
     else:
         # On a 5xx the session lookup may have failed, so render without a viewer.
         viewer = {"viewer": None} if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else {}
         response = Response(await error_page(error, **viewer), error.status)
     response.headers.extend(error.headers)
     return response
+
+
+async def locked_page(video_id: UUID, next_path: str, *, fault: str = "") -> str:
+    """Render the form for a video's password, which leads to `next_path`.
+
+    `fault` is what was wrong with the one that was entered.
+    """
+    is_framed = next_path.startswith("/embed/")
+    if is_framed:
+        allow_framing(request.scope, state_of(request.scope).framed_by or ANY_SITE)
+    return await render_template(
+        "watching/locked_embed.html" if is_framed else "watching/locked.html",
+        video_id=video_id,
+        next_path=next_path,
+        fault=fault,
+        title=errors.VideoLocked.title,
+    )
 
 
 def _is_page() -> bool:

@@ -4,10 +4,10 @@ A link is a row. Its address is signed whenever it is shown. It works until it e
 or all keys are revoked.
 
 A playback token is part of an address for watching a private video. It is a text signed by
-`itsdangerous`, with the video, the expiry, and a playback link or an account. Callers have to check
-that the link still exists, or that the account may still watch. The keys are in the database: the
-newest one signs, and all of them verify. A process uses the keys that it has read for `MAX_AGE_S`,
-so forged tokens cost no query.
+`itsdangerous`, with the video, the expiry, and a playback link, an account, or the digest of the
+id of the video's password. Callers have to check that it still counts. The keys are in the
+database: the newest one signs, and all of them verify. A process uses the keys that it has read for
+`MAX_AGE_S`, so forged tokens cost no query.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from uuid import UUID, uuid4
 from itsdangerous import BadData, URLSafeSerializer, base64_decode, base64_encode
 
 from portal.accounts.permissions import Principal
-from portal.accounts.tokens import checked_label
+from portal.accounts.tokens import checked_label, digest
 from portal.concurrency import CachedValue
 from portal.database.connection import Row, execute, fetch_rows, server_time, transaction
 from portal.database.models import VideoStatus
@@ -55,6 +55,8 @@ LIVE_LINKS = "SELECT id, video_id FROM playback_links WHERE id = ANY(%s) AND exp
 MAX_AGE_S = 2.0
 KID_BYTES = 4
 SECRET_BYTES = 32
+# Hexadecimal digits, which nobody can guess.
+UNLOCK_DIGITS = 32
 
 # Serializes the creation of keys: two processes might create the first one.
 LOCK_KEYS = "LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"
@@ -75,12 +77,16 @@ REMOVE_EXPIRED_LINKS = "DELETE FROM playback_links WHERE expires_at < now()"
 
 @dataclass(frozen=True, slots=True)
 class PlaybackToken:
-    """Permission to watch one video until `expires_at` (whole seconds), by a link or an account."""
+    """Permission to watch one video until `expires_at`, which has whole seconds.
+
+    It comes from a link, an account, or the video's password.
+    """
 
     video_id: UUID
     expires_at: datetime
     link_id: UUID | None = None
     account_id: UUID | None = None
+    unlock_digest: str = ""
 
 
 class SigningKeys:
@@ -99,6 +105,8 @@ class SigningKeys:
             claims["l"] = token.link_id.hex
         if token.account_id:
             claims["a"] = token.account_id.hex
+        if token.unlock_digest:
+            claims["u"] = token.unlock_digest
         serializer = await self._serializer.get(max_age_s=MAX_AGE_S)
         return str(serializer.dumps(claims))
 
@@ -123,10 +131,16 @@ class SigningKeys:
             expires_at=datetime.fromtimestamp(claims["exp"], UTC),
             link_id=UUID(claims["l"]) if "l" in claims else None,
             account_id=UUID(claims["a"]) if "a" in claims else None,
+            unlock_digest=claims.get("u", ""),
         )
         if token.video_id != video_id or token.expires_at <= datetime.now(UTC):
             raise PlaybackTokenRefused
         return token
+
+
+def unlock_digest(unlock_id: UUID) -> str:
+    """Return the digest of a password's id in tokens, which other people may get to see."""
+    return digest(unlock_id.hex)[:UNLOCK_DIGITS]
 
 
 def account_token_expiry(now: datetime, ttl_s: int) -> datetime:

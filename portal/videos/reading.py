@@ -20,12 +20,14 @@ from portal.storage.objects import output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
 RECORDS = f"""
-SELECT {", ".join((*VideoColumns.model_fields, *DETAILS, "metadata_version", "views"))}
+SELECT {", ".join((*VideoColumns.model_fields, *DETAILS, "unlock_id", "metadata_version", "views"))}
 FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
-AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
+# Columns of the present audience. Events keep no secret of a password.
+AUDIENCE_NOW = ", ".join((*AUDIENCE_COLUMNS, "unlock_id"))
+AUDIENCE = f"SELECT {AUDIENCE_NOW} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
 STATES = f"""
-SELECT id, status, {", ".join(AUDIENCE_COLUMNS)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
+SELECT id, status, {AUDIENCE_NOW} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608
 # Versions whose output of a rendition is, or is named by, what viewers may load of an attempt.
 #
@@ -37,7 +39,7 @@ SELECT id, status, {", ".join(AUDIENCE_COLUMNS)} FROM videos WHERE id = ANY(%s) 
 # processing one the recorded segments, for the preview. The playlists of a cut, in the folder of
 # the attempt `naming`, also name segments of its base.
 SERVED = f"""
-SELECT {", ".join(AUDIENCE_COLUMNS)}, current.base_id, shown.*
+SELECT {AUDIENCE_NOW}, current.base_id, shown.*
 FROM publications JOIN versions current ON current.id = version_id
 JOIN LATERAL (
   SELECT CASE version.status

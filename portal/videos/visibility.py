@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from portal.accounts.permissions import Right
 from portal.database.connection import transaction
@@ -24,6 +24,8 @@ from portal.videos.reading import check_version, locked_video
 
 MAX_EMBED_ORIGINS = 20
 MAX_SHARES = 500
+# Guessing is slow (`accounts.tries`), so people may pass on a short one.
+MIN_PASSWORD_LENGTH = 6
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,13 +40,15 @@ class Share:
 class VideoAccess:
     """Access to a video. Empty `embed_origins` leave framing to the portal's setting.
 
-    `shares` are ordered, one for each account and group.
+    `shares` are ordered, one for each account and group. `unlock_id` belongs to the password, which
+    only private videos have; a new one has a new id.
     """
 
     visibility: Visibility
     signed_in_only: bool = False
     embed_origins: tuple[str, ...] = ()
     shares: tuple[Share, ...] = ()
+    unlock_id: UUID | None = None
 
     @property
     def version(self) -> str:
@@ -87,6 +91,13 @@ def shares_of(rights: Mapping[UUID, Right]) -> tuple[Share, ...]:
     return tuple(sorted(Share(holder_id, right) for holder_id, right in rights.items()))
 
 
+@dataclass(frozen=True, slots=True)
+class PasswordChange:
+    """New password of a video, as its hash; None removes the password."""
+
+    hash: str | None
+
+
 MERGED_FIELDS = {
     "visibility": MergeRule(compared=tuple),
     "embed_origins": MergeRule(compared=frozenset, united=_united_sites),
@@ -118,6 +129,19 @@ def signed_in_only_fault(visibility: Visibility, *, signed_in_only: bool) -> str
     return None
 
 
+def password_fault(visibility: Visibility, password: str | None) -> str | None:
+    """Return what is wrong with a new password, and the remedy; None if nothing is."""
+    if not password:
+        return None
+    if visibility is not Visibility.PRIVATE:
+        return Message("Only a private video can have a password. Choose private, or none here.")
+    if len(password) < MIN_PASSWORD_LENGTH:
+        return Message(
+            "Choose a password of %(least)s characters or more.", least=MIN_PASSWORD_LENGTH
+        )
+    return None
+
+
 def embed_origin_fault(origin: str) -> str | None:
     """Return what is wrong with the name of a site, and the remedy; None if nothing is."""
     if is_site(origin):
@@ -137,6 +161,7 @@ def recorded_access(video: Video) -> VideoAccess:
         visibility=video.visibility,
         signed_in_only=video.signed_in_only,
         embed_origins=tuple(video.embed_origins),
+        unlock_id=video.unlock_id,
         shares=shares_of(
             {
                 holder_id: Right.EDIT if holder_id in video.editor_ids else Right.WATCH
@@ -152,10 +177,12 @@ async def save_access(
     *,
     versions: Collection[str] | None,
     keeps_shares: bool = False,
+    password: PasswordChange | None = None,
 ) -> Video:
     """Replace the access to a video of one of these versions; None replaces any version.
 
-    With `keeps_shares` the recorded shares stay, whatever `access` has.
+    With `keeps_shares` the recorded shares stay, whatever `access` has. The password stays, too,
+    unless it is changed.
 
     Raises:
         AccessChanged: another version is recorded that differs from the change.
@@ -166,23 +193,28 @@ async def save_access(
         present = recorded_access(video)
         if keeps_shares:
             access = replace(access, shares=present.shares)
+        access = _with_password(access, present, password)
         if access != present:
             check_version(present.version, versions, AccessChanged)
-        await _record_access(video, access)
+        await _record_access(video, access, password)
     return video
 
 
-async def merge_access(video_id: UUID, mine: VideoAccess, *, base: Values) -> tuple[Video, Merged]:
+async def merge_access(
+    video_id: UUID, mine: VideoAccess, *, base: Values, password: PasswordChange | None = None
+) -> tuple[Video, Merged]:
     """Merge and write a change of `base`. Return the video and the result of the merge.
 
-    Nothing is written if there are conflicts. Raises `VideoNotFound` if the video was deleted.
+    A change of the password replaces any other one. Nothing is written if there are conflicts.
+    Raises `VideoNotFound` if the video was deleted.
     """
     async with transaction():
         video = await locked_video(video_id)
         theirs = recorded_access(video)
         merged = merge(MERGED_FIELDS, base=base, mine=_parts(mine), theirs=_parts(theirs))
         if not merged.conflicts:
-            await _record_access(video, merged_access(merged))
+            access = _with_password(merged_access(merged), theirs, password)
+            await _record_access(video, access, password)
     return video, merged
 
 
@@ -206,7 +238,20 @@ def _parts(access: VideoAccess) -> Values:
     )
 
 
-async def _record_access(video: Video, access: VideoAccess) -> None:
+def _with_password(
+    access: VideoAccess, present: VideoAccess, password: PasswordChange | None
+) -> VideoAccess:
+    """Return access with the present password, or a changed one. Only private videos have one."""
+    if access.visibility is not Visibility.PRIVATE:
+        return replace(access, unlock_id=None)
+    if password is None:
+        return replace(access, unlock_id=present.unlock_id)
+    return replace(access, unlock_id=uuid4() if password.hash else None)
+
+
+async def _record_access(
+    video: Video, access: VideoAccess, password: PasswordChange | None
+) -> None:
     """Write access to a locked video and its event, unless it is recorded already."""
     present = recorded_access(video)
     if access == present:
@@ -217,8 +262,11 @@ async def _record_access(video: Video, access: VideoAccess) -> None:
         "embed_origins": list(access.embed_origins),
         "admitted_ids": [share.holder_id for share in access.shares],
         "editor_ids": [share.holder_id for share in access.shares if share.right is Right.EDIT],
+        "unlock_id": access.unlock_id,
         "changed_at": datetime.now(UTC),
     }
+    if access.unlock_id != present.unlock_id:
+        columns["password_hash"] = password.hash if password and access.unlock_id else None
     if access.visibility is not present.visibility:
         # Programs change the visibility together with the metadata.
         columns["metadata_version"] = video.metadata_version + 1

@@ -12,7 +12,8 @@ from signed_in import ADDRESS, PASSWORD, make_account, pass_time, person, renew_
 
 from portal.accounts import people, sessions
 from portal.accounts.passwords import Passwords
-from portal.accounts.sessions import FREE_TRIES_OF_ACCOUNT, FREE_TRIES_OF_ADDRESS, MAX_WAIT_S
+from portal.accounts.sessions import FREE_TRIES_OF_ACCOUNT
+from portal.accounts.tries import FREE_TRIES_OF_ADDRESS, MAX_WAIT_S
 from portal.config import Config
 from portal.database.account_models import Account, Role
 from portal.database.connection import fetch_rows

@@ -31,8 +31,9 @@ from signed_in import (
 
 from portal.accounts import invitations, people
 from portal.accounts.permissions import ANYONE
-from portal.accounts.sessions import FREE_TRIES_OF_ACCOUNT, FREE_TRIES_OF_ADDRESS
+from portal.accounts.sessions import FREE_TRIES_OF_ACCOUNT
 from portal.accounts.tokens import TOKEN_PREFIX
+from portal.accounts.tries import FREE_TRIES_OF_ADDRESS
 from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Video
 

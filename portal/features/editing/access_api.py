@@ -5,6 +5,7 @@ from quart_schema import document_headers, document_request, document_response, 
 
 from portal.database.models import Video
 from portal.http.auth import Policy, policy
+from portal.http.composition import web_context
 from portal.http.json_bodies import json_response, named_versions, read_json
 from portal.http.schemas.access import AccessRecord, access_record
 from portal.http.schemas.base import EditHeaders
@@ -44,7 +45,11 @@ async def put_access(id: str) -> Response:
     versions = named_versions(is_required=True)
     record = validated(AccessRecord, await read_json())
     video = await visibility.save_access(
-        video_id, await record.value(), versions=versions, keeps_shares=record.shares is None
+        video_id,
+        await record.value(),
+        versions=versions,
+        keeps_shares=record.shares is None,
+        password=await record.password_change(web_context().passwords),
     )
     return await _access_response(video)
 

@@ -60,6 +60,7 @@ class AccessForm(EditForm):
     portal_sites: str
     is_open_portal: bool
     holders: Sequence[Holder]
+    has_password: bool
     added: str = ""
     added_right: str = Right.WATCH
 
@@ -129,6 +130,7 @@ async def recorded_form(
         is_saved=is_saved,
         state=_audience_words(access, person, video.owner_id),
         holders=await fetch_holders([share.holder_id for share in access.shares]),
+        has_password=access.unlock_id is not None,
         choices=visibility_choices(person, video.owner_id),
         portal_sites=_portal_sites(web_context().config.embed_origins),
         is_open_portal=person == EVERYONES,
@@ -146,7 +148,8 @@ async def save(video_id: str) -> EditForm:
     present = {str(holder.id) for holder in holders}
     typed["shares"] = [share for share in typed["shares"] if share["id"] in present]
     try:
-        changed = await validated(AccessRecord, _with_added(typed, fields)).value()
+        record = validated(AccessRecord, _with_added(typed, fields))
+        changed = await record.value()
     except InvalidRequest as exc:
         form = await recorded_form(video)
         return replace(
@@ -159,7 +162,10 @@ async def save(video_id: str) -> EditForm:
             added=fields.get("added", ""),
             added_right=fields.get("addedRight", ""),
         )
-    video, merged = await merge_access(video.id, changed, base=_former_access(base))
+    password = await record.password_change(web_context().passwords)
+    video, merged = await merge_access(
+        video.id, changed, base=_former_access(base), password=password
+    )
     own = merged_access(merged)
     other = recorded_access(video)
     holders = await fetch_holders([share.holder_id for share in (*own.shares, *other.shares)])
@@ -218,11 +224,19 @@ def _read_shares(fields: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _with_added(typed: Body, form: MultiDict[str, str]) -> Body:
-    """Return typed values with the accounts and groups whose names were typed to be added."""
+    """Return typed values with the names that were typed to be added, and the password's change."""
     names = [name.strip() for name in re.split(r"[,;\n]", form.get("added", ""))]
     right = form.get("addedRight", "")
     added = [{"name": name, "right": right} for name in names if name]
-    return {**typed, "shares": [*typed["shares"], *added]}
+    password = form.get("password", "")
+    is_changed = typed["visibility"] == Visibility.PRIVATE and (
+        password or "removePassword" in form
+    )
+    return {
+        **typed,
+        "shares": [*typed["shares"], *added],
+        "password": password if is_changed else None,
+    }
 
 
 def _former_access(base: Body) -> Values:
@@ -281,6 +295,9 @@ def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | Non
     if person == EVERYONES:
         # Translators: the audience of a video, after "Visible to:" or "Private:".
         return Message("everyone, because this portal has no accounts yet")
+    if access.unlock_id:
+        # Translators: the audience of a video, after "Visible to:" or "Private:".
+        return Message("anyone with the link and the password")
     if access.signed_in_only:
         # Translators: the audience of a video, after "Visible to:" or "Private:".
         return Message("everyone with an account")

@@ -2,4 +2,4 @@
 
 from portal.videos.feature import Feature
 
-FEATURE = Feature(name="watching", routes=("playback", "pages", "embedding"))
+FEATURE = Feature(name="watching", routes=("playback", "pages", "embedding", "unlocking"))

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic_core import InitErrorDetails, ValidationError
 
 from portal.accounts.directory import HolderKind, fetch_holders, find_by_names
+from portal.accounts.passwords import MAX_LENGTH, Passwords
 from portal.accounts.permissions import Right
 from portal.database.models import Visibility
 from portal.errors import FieldError, InvalidRequest
@@ -18,6 +19,7 @@ from portal.videos import visibility
 from portal.videos.visibility import (
     MAX_EMBED_ORIGINS,
     MAX_SHARES,
+    PasswordChange,
     Share,
     VideoAccess,
     shares_of,
@@ -35,6 +37,9 @@ EmbedOrigin = Annotated[
     reject_if(_named_fault),
     Field(json_schema_extra={"pattern": SITE_PATTERN, "maxLength": MAX_SITE_LENGTH}),
 ]
+
+
+Password = Annotated[Text, Field(max_length=MAX_LENGTH)]
 
 
 class ShareRecord(ClosedShape):
@@ -79,6 +84,14 @@ class AccessRecord(ClosedShape):
         description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
         "leaves it to the portal's setting.",
     )
+    password: Password | None = Field(
+        None,
+        description="Password that lets anyone watch who has the address, of a private video. An "
+        "empty one removes it; a request without it leaves it unchanged. It is never returned.",
+    )
+    has_password: StrictBool | None = Field(
+        None, description="Whether there is a password. Requests may leave it out; it is ignored."
+    )
     shares: list[ShareRecord] | None = Field(
         None,
         max_length=MAX_SHARES,
@@ -87,12 +100,23 @@ class AccessRecord(ClosedShape):
     )
 
     @model_validator(mode="after")
-    def _check_signed_in_only(self) -> Self:
-        fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
-        if fault:
-            error = fault_error(fault)
-            detail = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
-            raise ValidationError.from_exception_data(type(self).__name__, [detail])
+    def _check_private_only(self) -> Self:
+        faults = [
+            InitErrorDetails(type=fault_error(fault), loc=(name,), input=value)
+            for name, value, fault in (
+                (
+                    "signedInOnly",
+                    self.signed_in_only,
+                    visibility.signed_in_only_fault(
+                        self.visibility, signed_in_only=self.signed_in_only
+                    ),
+                ),
+                ("password", "", visibility.password_fault(self.visibility, self.password)),
+            )
+            if fault
+        ]
+        if faults:
+            raise ValidationError.from_exception_data(type(self).__name__, faults)
         return self
 
     async def value(self) -> VideoAccess:
@@ -107,6 +131,12 @@ class AccessRecord(ClosedShape):
             shares=await _resolved(self.shares or ()),
         )
 
+    async def password_change(self, passwords: Passwords) -> PasswordChange | None:
+        """Return the change of the password, if there is one."""
+        if self.password is None:
+            return None
+        return PasswordChange(await passwords.hash(self.password) if self.password else None)
+
 
 async def access_record(access: VideoAccess) -> AccessRecord:
     """Return access to a video as programs get it: without removed accounts and groups."""
@@ -116,6 +146,7 @@ async def access_record(access: VideoAccess) -> AccessRecord:
         visibility=access.visibility,
         signed_in_only=access.signed_in_only,
         embed_origins=list(access.embed_origins),
+        has_password=access.unlock_id is not None,
         shares=[
             ShareRecord(id=holder.id, kind=holder.kind, name=holder.name, right=rights[holder.id])
             for holder in holders
