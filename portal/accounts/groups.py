@@ -5,9 +5,12 @@ enter and leave it as they sign in, by the values of the provider's claim `OIDC_
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID, uuid4
+
+from tortoise.exceptions import IntegrityError
 
 from portal.accounts.people import plain_email
 from portal.database.account_models import MAX_NAME_LENGTH, Account, Group, GroupMember
@@ -20,19 +23,31 @@ from portal.text import is_blank
 MAX_GROUPS = 1_000
 MAX_MEMBERS = 5_000
 MAX_CLAIM_LENGTH = 200
+# Accounts that a page suggests as members.
+MAX_CANDIDATES = 500
 
-LIST = """
+SUMMARY = """
 SELECT id, name, claim, (SELECT count(*) FROM group_members WHERE group_id = groups.id) AS members
-FROM groups ORDER BY lower(name)
+FROM groups
 """
+LIST = f"{SUMMARY} ORDER BY lower(name)"
+READ = f"{SUMMARY} WHERE id = %s"
 LOCK = "SELECT FROM groups WHERE id = %s FOR UPDATE"
+# Sorted as Python sorts, whatever the collation of the database.
 MEMBERS = """
 SELECT email FROM accounts JOIN group_members ON account_id = accounts.id
-WHERE group_id = %s ORDER BY email
+WHERE group_id = %s ORDER BY email COLLATE "C"
+"""
+CANDIDATES = """
+SELECT email FROM accounts
+WHERE id NOT IN (SELECT account_id FROM group_members WHERE group_id = %s)
+ORDER BY email LIMIT %s
 """
 REMOVE_OTHERS = "DELETE FROM group_members WHERE group_id = %s AND account_id <> ALL (%s)"
+# Leaves out accounts that are removed at the same time.
 ADD_MEMBERS = """
-INSERT INTO group_members (group_id, account_id) SELECT %s, unnest(%s::uuid[])
+INSERT INTO group_members (group_id, account_id)
+SELECT %s, id FROM accounts WHERE id = ANY (%s) FOR KEY SHARE
 ON CONFLICT DO NOTHING
 """
 LEAVE = """
@@ -73,12 +88,12 @@ async def list_groups() -> list[GroupSummary]:
     return [GroupSummary(**row) for row in await fetch_rows(LIST)]
 
 
-async def get(group_id: UUID) -> Group:
+async def get(group_id: UUID) -> GroupSummary:
     """Return a group. Raises `GroupNotFound`."""
-    group = await Group.get_or_none(id=group_id)
-    if group is None:
+    rows = await fetch_rows(READ, group_id)
+    if not rows:
         raise GroupNotFound
-    return group
+    return GroupSummary(**rows[0])
 
 
 async def create(name: str, *, claim: str = "") -> Group:
@@ -87,8 +102,7 @@ async def create(name: str, *, claim: str = "") -> Group:
     Raises `InvalidRequest` for an invalid name or claim, and `GroupExists` for a name that is used.
     """
     name, claim = _checked(name, claim)
-    async with transaction():
-        await _require_free_name(name)
+    async with _naming():
         if await Group.all().count() >= MAX_GROUPS:
             message = Message(
                 "This portal has %(limit)s groups, the most it can have. Remove one first.",
@@ -100,12 +114,16 @@ async def create(name: str, *, claim: str = "") -> Group:
         return group
 
 
-async def change(group_id: UUID, *, name: str, claim: str) -> None:
-    """Change the name and the claim of a group. Raises as `create`, and `GroupNotFound`."""
-    name, claim = _checked(name, claim)
-    async with transaction():
+async def change(group_id: UUID, *, name: str | None = None, claim: str | None = None) -> None:
+    """Change the name or the claim of a group, or both.
+
+    Raises as `create`, and `GroupNotFound`.
+    """
+    async with _naming():
         group = await _locked(group_id)
-        await _require_free_name(name, besides=group_id)
+        name, claim = _checked(
+            group.name if name is None else name, group.claim if claim is None else claim
+        )
         if (group.name, group.claim) != (name, claim):
             await Group.filter(id=group_id).update(name=name, claim=claim)
             await record_action(AuditAction.GROUP_CHANGED, group_id, name=name)
@@ -126,6 +144,28 @@ async def read_members(group_id: UUID) -> Members:
     """Return the members of a group. Raises `GroupNotFound`."""
     await get(group_id)
     return Members([row["email"] for row in await fetch_rows(MEMBERS, group_id)])
+
+
+async def list_candidates(group_id: UUID) -> list[str]:
+    """Return e-mail addresses of accounts that are not in a group, at most `MAX_CANDIDATES`."""
+    return [row["email"] for row in await fetch_rows(CANDIDATES, group_id, MAX_CANDIDATES)]
+
+
+async def add_members(group_id: UUID, emails: Iterable[str]) -> None:
+    """Add accounts to a group. Raises as `replace_members`, but no `MembersChanged`."""
+    async with transaction():
+        await _locked(group_id)
+        present = await read_members(group_id)
+        await replace_members(group_id, [*present.emails, *emails], versions=None)
+
+
+async def remove_member(group_id: UUID, email: str) -> None:
+    """Remove an account from a group, if it is a member. Raises as `add_members`."""
+    async with transaction():
+        await _locked(group_id)
+        present = await read_members(group_id)
+        remaining = [member for member in present.emails if member != plain_email(email)]
+        await replace_members(group_id, remaining, versions=None)
 
 
 async def replace_members(
@@ -203,15 +243,23 @@ def _checked(name: str, claim: str) -> tuple[str, str]:
     return " ".join(name.split()), claim.strip()
 
 
-async def _locked(group_id: UUID) -> Group:
+async def _locked(group_id: UUID) -> GroupSummary:
+    """Return a group that no other transaction changes. Raises `GroupNotFound`."""
     await execute(LOCK, group_id)
     return await get(group_id)
 
 
-async def _require_free_name(name: str, *, besides: UUID | None = None) -> None:
-    # Names differ by more than their case, because people choose groups by typing.
-    if await Group.filter(name__iexact=name).exclude(id=besides).exists():
-        raise GroupExists
+@asynccontextmanager
+async def _naming() -> AsyncIterator[None]:
+    """Run the block, which names a group, in a transaction. Raises `GroupExists` for a used name.
+
+    Names differ by more than their case, because people choose groups by typing.
+    """
+    try:
+        async with transaction():
+            yield
+    except IntegrityError as exc:
+        raise GroupExists from exc
 
 
 async def _accounts_of(emails: Sequence[str]) -> list[UUID]:

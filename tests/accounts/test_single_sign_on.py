@@ -28,7 +28,7 @@ from signed_in import (
 )
 from single_sign_on import CLIENT_ID, CLIENT_SECRET, SmallProvider, new_key, small_provider
 
-from portal.accounts import invitations
+from portal.accounts import groups, invitations
 from portal.accounts.identities import LIFE_S
 from portal.accounts.oidc import KEYS_AGAIN_S, Provider
 from portal.database.account_models import Account, Identity, Role, Session, SignOn
@@ -182,6 +182,22 @@ async def test_refusal_gives_the_reason(
     url = site.extensions["portal"].config.database_url
     await run_sql(url, f"UPDATE sign_ons SET expires_at = expires_at - interval '{LIFE_S} s'")
     assert "or has expired. Start again" in await refusal(await visitor.get(back), status=400)
+
+
+async def test_sign_in_enters_and_leaves_groups_by_the_claim(
+    site: Quart, provider: SmallProvider, olga: Account
+) -> None:
+    """Without roles by claim, too, and if only userinfo has the claim."""
+    films = await groups.create("Film staff", claim="films")
+    sound = await groups.create("Sound", claim="sound")
+    provider.person = claims_of("olga") | {"groups": ["films", "other", 7]}
+    assert is_signed_in(await Visitor(site).sign_in())
+    assert (await groups.group_ids_of([olga.id]))[olga.id] == {films.id}
+    provider.person = claims_of("olga")
+    provider.userinfo = claims_of("olga") | {"groups": "sound"}
+    answer = await Visitor(site).sign_in()
+    assert (await person_of(session_in(answer))).group_ids == {sound.id}
+    assert (await groups.read_members(films.id)).emails == []
 
 
 async def test_account_with_an_unverified_address_is_linked_from_its_own_page(
