@@ -8,6 +8,7 @@ from portal.features import (
     downloads,
     editing,
     events,
+    groups,
     imports,
     languages,
     library,
@@ -41,6 +42,7 @@ _FOLDERS = (
     webhooks.FEATURE,
     statistics.FEATURE,
     people.FEATURE,
+    groups.FEATURE,
     languages.FEATURE,
 )
 # Functions of features that follow when viewers get another version of a video.

@@ -49,7 +49,7 @@ DESCRIPTIONS = {
     410: "Later events have been deleted already, or statistics are switched off.",
     409: "The request conflicts with the current state; `code` says why.",
     412: "Someone else has changed it since you read it. Nothing was written.",
-    413: "The body is larger than 64 KiB, or 4 MiB for captions.",
+    413: "The body is larger than 64 KiB, 2 MiB for members of a group, or 4 MiB for captions.",
     415: "The Content-Type is not JSON, a type of caption files, or application/cmcd.",
     421: "The portal does not answer to this host name. See PUBLIC_URL and ALLOWED_HOSTS.",
     422: "Members of the body, parameters of the query or headers are invalid. `errors` lists all "
@@ -68,7 +68,7 @@ PROBLEMS = {
     idempotency.HEADER: {409, 422},
 }
 PATH_PARAMETERS = {
-    "id": "Identifier of the video, upload or webhook.",
+    "id": "Identifier of the video, upload, webhook or group.",
     "number": "Number of the part, counted from 1.",
     "language": "Language of the captions (BCP 47).",
     "file": "Name of the file, as the list of files has it.",

@@ -91,7 +91,7 @@ async def test_owner_closes_the_portal_and_invites_an_editor(
     await account.click()
     await expect(page.get_by_text("Never used")).to_be_visible()
     assert token not in await page.content()
-    for path in ("account", "people", "audit", "webhooks"):
+    for path in ("account", "people", "groups", "audit", "webhooks"):
         await page.goto(f"/{path}")
         await suits_everyone(page, path)
 

@@ -35,6 +35,7 @@ OWN_WORDS = [
 PAGES_OF_PEOPLE = (
     "/account",
     "/people",
+    "/groups",
     "/audit",
     "/webhooks",
     "/webhooks/new",

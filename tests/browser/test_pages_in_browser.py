@@ -185,6 +185,7 @@ async def test_controls_are_large_enough_for_touch(
         "/statistics",
         "/account",
         "/people",
+        "/groups",
         "/audit",
         "/webhooks",
         *of_the_video,

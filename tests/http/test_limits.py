@@ -56,6 +56,7 @@ def test_routes_declare_limits_that_differ_from_the_defaults(config: Config) -> 
         "POST /api/videos/<string:id>/captions": MAX_FILE_BYTES,
         "PUT /api/videos/<string:id>/captions/<language:language>": MAX_FILE_BYTES,
         "PUT /api/videos/<id>/chapters": MAX_FILE_BYTES,
+        "PUT /api/groups/<id>/members": 2 * 1024**2,
     }
     rates = {name: declaration.rate for name, declaration in declared.items() if declaration.rate}
     assert rates == {

@@ -7,6 +7,7 @@ from api_client import Client, answered, counts, faults, metadata, presign, uplo
 from guarded_routes import Route, routes
 from page_rows import make_row
 from quart import Quart
+from signed_in import Sender
 from webhook_receiver import SETTINGS, add_webhook
 
 from portal.http.composition import WebContext
@@ -25,11 +26,17 @@ UNKNOWN = "zzzz"
 
 
 @pytest.fixture
-async def own_paths(app: Quart, client: Client) -> list[tuple[Route, str]]:
+async def own_paths(app: Quart, owner: Sender) -> list[tuple[Route, str]]:
     """Each route of the JSON API with an address at which something is."""
-    webhook = await add_webhook(client, "https://example.org/hook")
-    upload = (await presign(client))["key"].split("/")[1].partition(".")[0]
-    ids = {"webhooks": webhook["id"], "uploads": upload, "videos": str((await make_row()).id)}
+    webhook = await add_webhook(owner, "https://example.org/hook")
+    group = await answered(await owner.post("/api/groups", json={"name": "Staff"}), 201)
+    upload = (await presign(owner))["key"].split("/")[1].partition(".")[0]
+    ids = {
+        "webhooks": webhook["id"],
+        "groups": group["id"],
+        "uploads": upload,
+        "videos": str((await make_row()).id),
+    }
     return [
         (route, route.path(ids.get(route.rule.split("/")[2], "")))
         for route in routes(app)
@@ -38,25 +45,25 @@ async def own_paths(app: Quart, client: Client) -> list[tuple[Route, str]]:
 
 
 async def test_no_route_takes_unknown_parameters(
-    client: Client, own_paths: list[tuple[Route, str]]
+    owner: Sender, own_paths: list[tuple[Route, str]]
 ) -> None:
     for route, path in own_paths:
         if route.method == "HEAD":
             continue
-        response = await client.open(f"{path}?{UNKNOWN}=1", method=route.method)
+        headers = {"Accept": "*/*"}
+        response = await owner.ask(route.method, f"{path}?{UNKNOWN}=1", headers=headers)
         assert response.status_code == 422, route
         assert (await faults(response))[f"/{UNKNOWN}"] == "This parameter is not known here."
 
 
 async def test_no_route_takes_unknown_members(
-    client: Client, own_paths: list[tuple[Route, str]]
+    owner: Sender, own_paths: list[tuple[Route, str]]
 ) -> None:
     for route, path in own_paths:
         if route.method in ("GET", "HEAD") or (route.method, route.rule) in TEXT_ROUTES:
             continue
-        response = await client.open(
-            path, method=route.method, json={UNKNOWN: 1}, headers={"If-Match": "*"}
-        )
+        headers = {"If-Match": "*"}
+        response = await owner.ask(route.method, path, json={UNKNOWN: 1}, headers=headers)
         assert response.status_code == 422, route
         assert (await faults(response))[f"/{UNKNOWN}"] == "This member is not known here.", route
 

@@ -32,7 +32,15 @@ from signed_in import (
 )
 
 from portal.accounts import identities, invitations, people, tokens
-from portal.database.account_models import Account, ApiToken, OneTimeLink, Role, Scope, Session
+from portal.database.account_models import (
+    Account,
+    ApiToken,
+    Group,
+    OneTimeLink,
+    Role,
+    Scope,
+    Session,
+)
 from portal.database.event_models import Webhook
 from portal.database.models import Video, VideoStatus
 from portal.events.log import AuditAction
@@ -81,6 +89,7 @@ async def test_each_action_leaves_one_line_and_refusals_none(
     await changes_own_account(recorder, await signed_in(app, olga), olga)
     await changes_videos(recorder, program(app, await token_of(olga)), olga)
     await manages_webhooks(recorder, program(app, await token_of(olga)))
+    await manages_groups(recorder, program(app, await token_of(olga)), olga)
     async with noted() as noted_lines:
         await playback_links.rotate(revoke=True)
         person = identities.Person(
@@ -90,6 +99,7 @@ async def test_each_action_leaves_one_line_and_refusals_none(
             name="",
             role=Role.VIEWER,
             has_mapped_role=True,
+            groups=frozenset(),
         )
         await identities.sign_in(person, device="", address=ADDRESS)
         await identities.unbind((await people.get(person.email)).id)
@@ -256,6 +266,26 @@ async def manages_webhooks(recorder: Recorder, sender: Sender) -> None:
     await expect(sender.ask("PATCH", path, json=disabling), 200, "webhook.changed", **changed)
     await expect(sender.ask("PATCH", path, json=disabling), 200)
     await expect(sender.ask("DELETE", path), 204, "webhook.removed", **own)
+    await expect(sender.ask("DELETE", path), 404)
+
+
+async def manages_groups(recorder: Recorder, sender: Sender, olga: Account) -> None:
+    expect = recorder.expect
+    path = "/api/groups"
+    own = {"objectName": "Staff", "detail": {}}
+    await expect(sender.post(path, json={"name": "Staff"}), 201, "group.made", **own)
+    await expect(sender.post(path, json={"name": "Staff"}), 409)
+    path += f"/{(await Group.get()).id}"
+    change = {"name": "Crew"}
+    own["objectName"] = "Crew"
+    await expect(sender.ask("PATCH", path, json=change), 200, "group.changed", **own)
+    await expect(sender.ask("PATCH", path, json=change), 200)
+    members = {"json": {"emails": [olga.email]}, "headers": {"If-Match": "*"}}
+    changed = {**own, "detail": {"added": olga.email, "removed": ""}}
+    replacing = sender.ask("PUT", f"{path}/members", **members)
+    await expect(replacing, 200, "group.members_changed", **changed)
+    await expect(sender.ask("PUT", f"{path}/members", **members), 200)
+    await expect(sender.ask("DELETE", path), 204, "group.removed", **own)
     await expect(sender.ask("DELETE", path), 404)
 
 
