@@ -14,6 +14,7 @@ import build_frontend
 import pytest
 from aiohttp import web
 from chromium import find_or_install
+from command_line import portal as command
 from command_line import run_program
 from http_server import listening
 from playwright.async_api import Browser
@@ -125,6 +126,17 @@ async def test_shell_makes_tests_and_disables_a_webhook(portal: LivePortal, fold
     out = await in_shell(portal, folder, example("Webhooks", "sh"), **receiver)
     assert out.split() == ["waiting", "webhook.test", "person"]
     assert (folder / "secret.txt").read_text().startswith("whsec_")
+
+
+async def test_shell_creates_a_group_with_a_member(services: dict[str, str], folder: Path) -> None:
+    async with fresh_portal(services, worker=False) as closed:
+        for email, role in (("you@example.org", "owner"), ("ann@example.org", "viewer")):
+            add = ("accounts", "add", email, "--role", role)
+            assert (await command(closed.environ, *add)).code == 0
+        add = ("tokens", "add", "you@example.org", "--name", "a test", "--scope", "admin")
+        token = (await command(closed.environ, *add, "--scope", "videos:write")).out.strip()
+        out = await in_shell(closed, folder, example("Groups", "sh"), PORTAL_TOKEN=token)
+    assert out.splitlines() == ["ann@example.org", "Film staff 1"]
 
 
 async def test_python_publishes_waits_and_lists(portal: LivePortal, folder: Path) -> None:
