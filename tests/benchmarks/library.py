@@ -2,7 +2,8 @@
 
 Seeds a database with made-up videos whose words are as unevenly frequent as real ones, then
 requests pages from a portal over HTTP, one after the other. The times are those of whole pages,
-including their templates.
+including their templates. Then half of the videos are made private, each shared with a group or a
+person, and pages are requested by a viewer who is in some groups.
 
     python tests/benchmarks/library.py [--videos 100000] [--requests 200]
 
@@ -27,11 +28,13 @@ import aiohttp
 import psycopg
 from benchmark_portal import measured_portal, options_of
 
+from portal.accounts.tokens import digest, new_secret
 from portal.database.search import search_columns
 from portal.features.statistics.figures import STARTUP_BOUNDS_S
 from portal.features.statistics.films import HUNDREDTHS
 from portal.features.statistics.reading import Ranking
 from portal.films.captions import CaptionText
+from portal.http.cookies import PLAIN_COOKIE
 from portal.transcoding.packaging.webvtt import Cue
 
 AIM_P99_MS = 50
@@ -53,6 +56,9 @@ CUES = 60
 WATCHED_DAYS = 10
 LIBRARY_DAYS = 1_000
 WORDS_OF_CUE = 8
+PEOPLE = 2_000
+GROUPS = 200
+GROUPS_OF_PERSON = 5
 
 
 async def main() -> None:
@@ -62,14 +68,29 @@ async def main() -> None:
             measured_portal(Path(folder), LOG_FORMAT="json") as portal,
             aiohttp.ClientSession(portal.base_url) as session,
         ):
-            await _seed(portal.environ["DATABASE_URL"], options.videos)
-            await _measure(session, options.requests)
+            database_url = portal.environ["DATABASE_URL"]
+            await _seed(database_url, options.videos)
+            await _measure(session, _kinds(), options.requests)
+            session.headers["Cookie"] = f"{PLAIN_COOKIE}={await _share_half(database_url)}"
+            print(f"half of the videos shared, {GROUPS} groups; a viewer in {GROUPS_OF_PERSON}:")
+            kinds = {
+                "first page of shared ones": [{"whose": "shared"}],
+                "words of shared ones": [{"whose": "shared", "q": word} for word in FREQUENT[:4]],
+            }
+            of_viewers = {
+                name: queries
+                for name, queries in _kinds().items()
+                if not name.startswith("statistics")
+            }
+            await _measure(session, {**of_viewers, **kinds}, options.requests)
 
 
-async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
+async def _measure(
+    session: aiohttp.ClientSession, kinds: dict[str, list[dict[str, str]]], requests: int
+) -> None:
     aims = f"p99 under {AIM_P99_MS}; of spoken or misspelt words and statistics {AIM_SLOW_P99_MS}"
     print(f"{'':36} {'p50':>8} {'p99':>8} {'max':>8}   (ms; aim: {aims})")
-    for name, queries in _kinds().items():
+    for name, queries in kinds.items():
         path = "/statistics" if name.startswith("statistics") else "/"
         addresses = [f"{path}?{urlencode(query)}" for query in queries]
         if "deep" in name:
@@ -168,6 +189,44 @@ async def _seed(database_url: str, count: int) -> None:
         table_mb, indexes_mb = await sizes.fetchone() or (0, 0)
     took_s = perf_counter() - started_at
     print(f"{took_s:.0f} s; table {table_mb:.0f} MB, indexes {indexes_mb:.0f} MB", file=sys.stderr)
+
+
+async def _share_half(database_url: str) -> str:
+    """Share half of the videos; return the session of a viewer in some of the groups."""
+    secret = new_secret()
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        await connection.execute(
+            "INSERT INTO accounts (id, email, role, is_disabled, email_unverified, created_at)"
+            " SELECT gen_random_uuid(), n || '@example.org', CASE n WHEN 0 THEN 'owner'"
+            " ELSE 'viewer' END, false, false, now() FROM generate_series(0, %s) AS n",
+            (PEOPLE,),
+        )
+        await connection.execute(
+            "INSERT INTO groups (id, name)"
+            " SELECT gen_random_uuid(), 'Group ' || n FROM generate_series(1, %s) AS n",
+            (GROUPS,),
+        )
+        await connection.execute(
+            "INSERT INTO group_members (account_id, group_id) SELECT accounts.id, chosen.id"
+            " FROM accounts CROSS JOIN LATERAL (SELECT id FROM groups"
+            " ORDER BY md5(groups.id::text || accounts.id) LIMIT %s) AS chosen",
+            (GROUPS_OF_PERSON,),
+        )
+        await connection.execute(
+            "UPDATE publications SET visibility = 'private', admitted_ids = ARRAY[holder.id]"
+            " FROM (SELECT id, row_number() OVER () - 1 AS number, count(*) OVER () AS holders"
+            " FROM (SELECT id FROM groups UNION ALL SELECT id FROM accounts) AS all_of_them)"
+            " AS holder, versions WHERE versions.id = version_id AND transcode_job_id %% 2 = 0"
+            " AND holder.number = (transcode_job_id / 2) %% holders"
+        )
+        await connection.execute(
+            "INSERT INTO sessions (id, digest, account_id, device, address, created_at, seen_at)"
+            " SELECT gen_random_uuid(), %s, id, 'benchmark', '::1', now(), now()"
+            " FROM accounts WHERE email = '7@example.org'",
+            (digest(secret),),
+        )
+        await connection.execute("VACUUM ANALYZE publications, accounts, groups, group_members")
+    return secret
 
 
 async def _seed_captions(cursor: psycopg.AsyncCursor) -> None:
