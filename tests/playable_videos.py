@@ -4,12 +4,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from api_client import run_sql
 from guarded_routes import Route, caption_id, routes
 from page_rows import READY
 from quart import Quart, Response
 from signed_in import (
+    ADDRESS,
+    OWN_PAGE,
     Sender,
     browser,
     make_account,
@@ -20,14 +23,15 @@ from signed_in import (
     token_of,
 )
 
-from portal.accounts import groups
+from portal.accounts import groups, guests
 from portal.accounts.directory import find_by_names
 from portal.accounts.permissions import ANYONE, Principal
 from portal.config import Config
-from portal.database.account_models import Account, Role, Scope
+from portal.database.account_models import Account, Guest, Role, Scope
 from portal.database.models import Caption, Rendition, RenditionState, Video, Visibility
 from portal.http.auth import SEEN, VIDEO_IDS
 from portal.http.composition import WebContext
+from portal.http.cookies import GUESTS
 from portal.transcoding.packaging.master import Kind
 
 LIFE = {"expiresInSeconds": 3600}
@@ -63,6 +67,7 @@ AUDIENCES = {
     "for members": (Visibility.PRIVATE, True, ""),
     "for a group": (Visibility.PRIVATE, False, "Choir"),
     "for one person": (Visibility.PRIVATE, False, "paul@example.org"),
+    "for a guest": (Visibility.PRIVATE, False, "gina@example.org"),
 }
 # Audiences that include each of these people, beside those that include everyone.
 INCLUDED_IN = {
@@ -73,6 +78,7 @@ INCLUDED_IN = {
     "choir member": ("for members", "for a group"),
     "choir member's token": ("for members", "for a group"),
     "named person": ("for members", "for one person"),
+    "guest": ("for a guest",),
 }
 EDITORS = ("its editor", "admin", "owner")
 PEOPLE = (*INCLUDED_IN, *EDITORS)
@@ -116,10 +122,21 @@ async def make_cast(app: Quart) -> Cast:
         group_ids = frozenset({choir.id} if name == "choir member" else ())
         principal = Principal(account_id=account.id, role=account.role, group_ids=group_ids)
         senders[name] = (browser(app, await session_of(account)), principal)
+    link = await guests.invite("gina@example.org")
+    secret = await guests.confirm(link.secret, link.code, address=ADDRESS)
+    sender = Sender(app, {**OWN_PAGE, "Cookie": f"{GUESTS.plain_name}={secret}"})
+    senders["guest"] = (sender, Principal(group_ids=frozenset({link.id})))
     for name in ("viewer", "choir member"):
         token = await token_of(accounts[name], [Scope.READ])
         senders[f"{name}'s token"] = (program(app, token), senders[name][1])
     return Cast(senders, accounts["its editor"], app.extensions["portal"])
+
+
+async def ids_named(name: str) -> list[UUID]:
+    """Return the ids of the account, group or guest with this name."""
+    guest = await Guest.get_or_none(email=name)
+    holders = [*(await find_by_names([name])).values(), *([guest] if guest else [])]
+    return [holder.id for holder in holders]
 
 
 async def ready_video(owner: Account | None = None, **columns: Any) -> Video:
@@ -132,7 +149,7 @@ async def make_ready(
 ) -> Video:
     """Create a ready video with its files in storage."""
     visibility, signed_in_only, name = AUDIENCES[audience]
-    ids = [holder.id for holder in (await find_by_names([name])).values()]
+    ids = await ids_named(name)
     seen_by = {"visibility": visibility, "signed_in_only": signed_in_only, "admitted_ids": ids}
     video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
     rendition = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}

@@ -52,6 +52,7 @@ TABLES = (
     "sign_ons",
     "accounts",
     "groups",
+    "guests",
     "events",
     "deletions",
     "tombstones",

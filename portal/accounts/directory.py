@@ -15,8 +15,12 @@ HOLDERS = """(
   UNION ALL
   SELECT id, 'group', name, '', false FROM groups
 ) AS holder"""
+GUESTS = "SELECT id, 'guest', email, '' FROM guests"
 COLUMNS = "id, kind, name, full_name"
-BY_ID = f"SELECT {COLUMNS} FROM {HOLDERS} WHERE id = ANY (%s) ORDER BY kind DESC, lower(name)"  # noqa: S608
+BY_ID = f"""
+SELECT * FROM (SELECT {COLUMNS} FROM {HOLDERS} UNION ALL {GUESTS}) AS anyone
+WHERE id = ANY (%s) ORDER BY kind DESC, lower(name)
+"""  # noqa: S608 - put together from constants
 BY_NAME = f"SELECT {COLUMNS} FROM {HOLDERS} WHERE lower(name) = ANY (%s)"  # noqa: S608
 SUGGESTIONS = f"""
 SELECT {COLUMNS} FROM {HOLDERS}
@@ -31,14 +35,15 @@ class HolderKind(StrEnum):
 
     ACCOUNT = "account"
     GROUP = "group"
+    GUEST = "guest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Account or group that a video can be shared with.
+    """Account, group or guest that a video can be shared with.
 
-    `name` is the e-mail address of an account, or the name of a group; no two are alike.
-    `full_name` is the name of the account's owner, if it has one.
+    `name` is the name of a group, and otherwise an e-mail address. `full_name` is the name of the
+    account's owner, if it has one.
     """
 
     id: UUID
@@ -48,7 +53,7 @@ class Holder:
 
 
 async def fetch_holders(ids: Collection[UUID]) -> list[Holder]:
-    """Return the accounts and groups with these ids, groups first, ordered by name.
+    """Return the accounts, groups and guests with these ids, ordered by kind and name.
 
     Removed ones are left out.
     """

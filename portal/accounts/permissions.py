@@ -144,7 +144,7 @@ class Principal:
     # The API token of a program.
     token_id: UUID | None = None
     token_name: str = ""
-    # Groups that the account belongs to.
+    # Groups that the account belongs to, and guests that the person is, with or without an account.
     group_ids: frozenset[UUID] = frozenset()
     # Ids of the videos whose passwords were entered in the browser (`Audience.unlock_id`).
     unlocked_ids: frozenset[UUID] = frozenset()
@@ -158,8 +158,8 @@ class Principal:
 
     @property
     def ids(self) -> frozenset[UUID]:
-        """Return the ids by which audiences admit the principal: of the account and its groups."""
-        return self.group_ids | {self.account_id} if self.account_id else frozenset()
+        """Return the ids by which audiences admit the principal."""
+        return self.group_ids | {self.account_id} if self.account_id else self.group_ids
 
     def may(self, action: Action, *, on: Audience = NOBODY_ELSE) -> bool:
         """Return whether the action is allowed, for an action on a video with this audience."""
@@ -250,6 +250,7 @@ def listed_for(reader: Principal) -> sql.Composable:
         conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
     if reader.account_id is not None:
         conditions.append(sql_with("owner_id = {id}", id=reader.account_id))
+    if reader.ids:
         conditions.append(shared_with(reader, Right.WATCH))
     return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
 

@@ -23,9 +23,13 @@ TOKEN_PREFIX = "portal_"  # noqa: S105  # lets scanners find tokens that were pu
 MAX_SECRET_LENGTH = 100
 MAX_DAYS = 3650
 
-# Groups of the account of a row, as a column.
+# Groups of the account of a row, and guests with its address, as a column.
 GROUP_IDS = """
-ARRAY(SELECT group_id FROM group_members member WHERE member.account_id = account.id) AS group_ids
+ARRAY(
+  SELECT group_id FROM group_members member WHERE member.account_id = account.id
+  UNION ALL
+  SELECT guests.id FROM guests WHERE guests.email = account.email AND NOT account.email_unverified
+) AS group_ids
 """
 TOKENS = f"""
 SELECT token.digest, token.id AS token_id, account.id AS account_id, account.email, account.role,

@@ -167,6 +167,26 @@ class GroupMember(Model):
         table = "group_members"
 
 
+class Guest(Model):
+    """Person without an account, with whom videos are shared (`accounts.guests`).
+
+    `session_digest` is of the secret in the browser that confirmed the link, if one has.
+    """
+
+    id = fields.UUIDField(primary_key=True)
+    email = fields.CharField(max_length=MAX_EMAIL_LENGTH)
+    link_digest = fields.CharField(max_length=64, unique=True)
+    code_digest = fields.CharField(max_length=64)
+    session_digest: str | None = fields.CharField(  # type: ignore[assignment]  # null is untyped
+        max_length=64, null=True, unique=True
+    )
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+    bound_at: datetime | None = fields.DatetimeField(null=True)
+
+    class Meta:
+        table = "guests"
+
+
 class SignOn(Model):
     """Sign-in in progress at a provider; `digest` is of the secret in the browser's cookie."""
 

@@ -114,6 +114,8 @@ class AuditAction(StrEnum):
     GROUP_CHANGED = "group.changed"
     GROUP_MEMBERS_CHANGED = "group.members_changed"
     GROUP_REMOVED = "group.removed"
+    GUEST_INVITED = "guest.invited"
+    GUEST_CONFIRMED = "guest.confirmed"
     INVITATION_MADE = "invitation.made"
     INVITATION_ACCEPTED = "invitation.accepted"
     INVITATION_REVOKED = "invitation.revoked"

@@ -9,6 +9,7 @@ from portal.features import (
     editing,
     events,
     groups,
+    guests,
     imports,
     languages,
     library,
@@ -43,6 +44,7 @@ _FOLDERS = (
     statistics.FEATURE,
     people.FEATURE,
     groups.FEATURE,
+    guests.FEATURE,
     languages.FEATURE,
 )
 # Functions of features that follow when viewers get another version of a video.

@@ -28,7 +28,7 @@ from portal.accounts.permissions import (
 from portal.accounts.tokens import digest
 from portal.database.models import Upload, Video
 from portal.http.composition import WebContext, web_context
-from portal.http.cookies import SESSION, UNLOCKED
+from portal.http.cookies import GUESTS, SESSION, UNLOCKED
 from portal.http.server.context import state_of
 from portal.http.server.limits import Body, Rate
 from portal.locale.messages import Message
@@ -78,6 +78,8 @@ TO_A_VIDEO = frozenset({Policy.EDIT, Policy.DELETE})
 VIDEO_UNAVAILABLE = "errors/_video_unavailable.html"
 # Attribute of a view.
 DECLARATION = "portal_declaration"
+# Guests that a browser keeps.
+MAX_GUESTS = 20
 # A request's own value.
 PRINCIPAL = "principal"
 # Names of the id in the paths of videos.
@@ -300,11 +302,13 @@ async def _require_action(required: Policy) -> None:
 class Credentials:
     """Credentials of a request: an Authorization header, or the secret of a session.
 
-    `unlocked_ids` are those of the videos whose passwords were entered in the browser.
+    `guests` are the secrets of guests, and `unlocked_ids` those of the passwords that were entered
+    in the browser.
     """
 
     authorization: str
     session: str | None
+    guests: tuple[str, ...]
     unlocked_ids: frozenset[UUID]
 
 
@@ -313,8 +317,15 @@ def sent_credentials() -> Credentials:
     return Credentials(
         authorization=request.headers.get("Authorization", ""),
         session=SESSION.read(request, web_context().config),
+        guests=guest_secrets(),
         unlocked_ids=frozenset(unlocked_ids()),
     )
+
+
+def guest_secrets() -> tuple[str, ...]:
+    """Return the secrets of the guests that the caller's browser confirmed, in their order."""
+    values = GUESTS.read(request, web_context().config).split(".")
+    return tuple(value for value in values[-MAX_GUESTS:] if value)
 
 
 def unlocked_ids() -> list[UUID]:
@@ -346,6 +357,10 @@ async def _identify(credentials: Credentials, web: WebContext) -> Principal:
         return program
     secret = credentials.session
     person = (await web.sessions.load(digest(secret)) if secret else None) or ANYONE
+    for guest_secret in credentials.guests:
+        if guest := await web.guests.load(digest(guest_secret)):
+            email = person.email or guest.email
+            person = replace(person, email=email, group_ids=person.group_ids | {guest.id})
     if credentials.unlocked_ids:
         return replace(person, unlocked_ids=credentials.unlocked_ids)
     return person

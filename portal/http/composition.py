@@ -15,11 +15,12 @@ from uuid import UUID
 
 from quart import current_app
 
-from portal.accounts import people, sessions, tokens
+from portal.accounts import guests, people, sessions, tokens
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import Principal
 from portal.concurrency import SingleFlight
 from portal.config import Config
+from portal.database.account_models import Guest
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
 from portal.films.version_hooks import VersionHook
@@ -127,6 +128,7 @@ class WebContext:
     programs: DataLoader[str, Principal] = field(
         default_factory=partial(DataLoader, tokens.fetch_principals)
     )
+    guests: DataLoader[str, Guest] = field(default_factory=partial(DataLoader, guests.fetch_guests))
     accounts_exist: AccountsExist = field(default_factory=AccountsExist)
     passwords: Passwords = field(default_factory=Passwords)
     signing_keys: SigningKeys = field(default_factory=SigningKeys)

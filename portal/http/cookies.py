@@ -60,6 +60,8 @@ class HostCookie:
 # Session of a signed-in person. The portal ends it after some days without use
 # (`sessions.IDLE_DAYS`), so the cookie has the longest life.
 SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, LONGEST_LIFE_S)
+# Secrets of guests, divided by dots.
+GUESTS = HostCookie("__Host-portal-guests", "portal_guests", LONGEST_LIFE_S)
 # Ids of the videos whose passwords were entered, divided by dots.
 UNLOCKED = HostCookie("__Host-portal-unlocked", "portal_unlocked", 30 * DAY_S)
 # Sign-in that is in progress at a single sign-on provider.
@@ -75,9 +77,11 @@ def has_session_cookie(scope: HTTPScope | WebsocketScope) -> bool:
     return _has_cookie(scope, SECURE_COOKIE, PLAIN_COOKIE)
 
 
-def has_unlocked_cookie(scope: HTTPScope | WebsocketScope) -> bool:
-    """Return whether a request has the cookie of entered passwords, valid or not."""
-    return _has_cookie(scope, UNLOCKED.secure_name, UNLOCKED.plain_name)
+def has_admitting_cookie(scope: HTTPScope | WebsocketScope) -> bool:
+    """Return whether a request has a cookie of guests or of entered passwords, valid or not."""
+    return _has_cookie(
+        scope, GUESTS.secure_name, GUESTS.plain_name, UNLOCKED.secure_name, UNLOCKED.plain_name
+    )
 
 
 def _has_cookie(scope: HTTPScope | WebsocketScope, *names: str) -> bool:

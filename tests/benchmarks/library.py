@@ -216,8 +216,8 @@ async def _share_half(database_url: str) -> str:
             "UPDATE publications SET visibility = 'private', admitted_ids = ARRAY[holder.id]"
             " FROM (SELECT id, row_number() OVER () - 1 AS number, count(*) OVER () AS holders"
             " FROM (SELECT id FROM groups UNION ALL SELECT id FROM accounts) AS all_of_them)"
-            " AS holder, versions WHERE versions.id = version_id AND transcode_job_id %% 2 = 0"
-            " AND holder.number = (transcode_job_id / 2) %% holders"
+            " AS holder, versions WHERE versions.id = version_id AND transcode_job_id % 2 = 0"
+            " AND holder.number = (transcode_job_id / 2) % holders"
         )
         await connection.execute(
             "INSERT INTO sessions (id, digest, account_id, device, address, created_at, seen_at)"

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from api_client import answered
 from page_rows import change_video
-from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast
+from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast, ids_named
 from signed_in import Sender
 
-from portal.accounts.directory import find_by_names
 from portal.accounts.permissions import Principal, Right
 from portal.config import Config
 from portal.database.connection import fetch_rows, transaction
@@ -36,8 +35,7 @@ async def change(video: Video, after: str) -> None:
         await deletion.delete_video(video.id)
     else:
         visibility, signed_in_only, name = AUDIENCES[after]
-        holders = await find_by_names([name])
-        shares = shares_of({holder.id: Right.WATCH for holder in holders.values()})
+        shares = shares_of(dict.fromkeys(await ids_named(name), Right.WATCH))
         access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only, shares=shares)
         await save_access(video.id, access, versions=None)
 

@@ -117,13 +117,14 @@ async def test_video_is_shared_by_name_and_read_as_it_was_written(
     names = [{"name": " the CHOIR", "right": "watch"}, {"name": vera.email, "right": "edit"}]
     written = await answered(await put_access(editor, video, shares=names))
     read = await answered(await editor.get(f"/api/videos/{video.id}/access"))
-    assert written == read
+    assert written == {**read, "invitations": []}
     assert read["shares"] == [
         {"id": str(choir.id), "kind": "group", "name": "The choir", "right": "watch"},
         {"id": str(vera.id), "kind": "account", "name": vera.email, "right": "edit"},
     ]
     # What was read can be sent back; a client that knows no shares leaves them alone.
-    assert await answered(await put_access(editor, video, shares=read["shares"])) == read
+    again = await answered(await put_access(editor, video, shares=read["shares"]))
+    assert again["shares"] == read["shares"]
     assert (await answered(await put_access(editor, video)))["shares"] == read["shares"]
     await groups.remove(choir.id)
     [left] = (await answered(await put_access(editor, video)))["shares"]

@@ -126,6 +126,7 @@ async def test_access_is_read_and_changed_under_its_version(cast: Cast) -> None:
         "visibility": "private",
         "signedInOnly": False,
         "embedOrigins": [],
+        "hasPassword": False,
         "shares": [],
     }
     version = read.headers["ETag"]

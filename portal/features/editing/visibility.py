@@ -6,6 +6,7 @@ Changes that others have saved since are merged, as in the form for the details.
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 from uuid import UUID
 
 from quart import Blueprint, render_template, request
@@ -17,7 +18,8 @@ from portal.accounts.directory import Holder, fetch_holders
 from portal.accounts.permissions import EVERYONES, Principal, Right
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
-from portal.errors import InvalidRequest
+from portal.errors import InvalidRequest, LinkNotValid, NotAllowed
+from portal.features.editing.invitations import Invitation, invite_guests, renew
 from portal.features.editing.pages import Body, EditForm, form_fragment
 from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
@@ -50,9 +52,9 @@ RIGHTS = {Right.WATCH: Message("Can watch"), Right.EDIT: Message("Can edit")}
 class AccessForm(EditForm):
     """Form for the audience; `state` is the present audience in words.
 
-    `choices` are the visibilities: value, name, and audience. `holders` are the accounts and groups
-    of the shares. `added` are the names that were typed to share the video with, by lines, and
-    `added_right` is the right that was chosen for them.
+    `choices` are the visibilities: value, name, and audience. `holders` are the accounts, groups
+    and guests of the shares, and `invitations` the links of new guests. `added` are the names that
+    were typed to share the video with, and `added_right` is the right that was chosen for them.
     """
 
     state: str
@@ -61,6 +63,7 @@ class AccessForm(EditForm):
     is_open_portal: bool
     holders: Sequence[Holder]
     has_password: bool
+    invitations: Sequence[Invitation] = ()
     added: str = ""
     added_right: str = Right.WATCH
 
@@ -95,9 +98,22 @@ async def suggest_holders(video_id: str) -> str:
 async def save_access(video_id: str) -> ResponseReturnValue:
     """Save the audience, and show the result in the workshop."""
     form = await save(video_id)
-    if not form.is_saved:
+    # Links of guests are shown once, so they can't be on the page after a redirect.
+    if not form.is_saved or form.invitations:
         return await render_workshop(form.video, {"access": form}), form.status
     return redirect_to_panel(form.video.id, "access", saved="access", kept=form.kept)
+
+
+@blueprint.post("/videos/<video_id>/access/guests/<uuid:guest_id>")
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
+async def renew_link(video_id: str, guest_id: UUID) -> str:
+    """Return the form with a new link of a guest, in place of the former one."""
+    form = await recorded_form(await read_video(video_id))
+    try:
+        form = replace(form, invitations=[await renew(guest_id)])
+    except (LinkNotValid, NotAllowed) as exc:
+        form = replace(form, faults={"shares": exc.detail})
+    return await render_template("editing/_access.html", form=form)
 
 
 @blueprint.post("/videos/<video_id>/access/panel")
@@ -137,7 +153,7 @@ async def recorded_form(
     )
 
 
-async def save(video_id: str) -> EditForm:
+async def save(video_id: str) -> AccessForm:
     """Save the audience of the request's form; return the form with the result."""
     video = await read_video(video_id)
     fields = await request.form
@@ -148,7 +164,8 @@ async def save(video_id: str) -> EditForm:
     present = {str(holder.id) for holder in holders}
     typed["shares"] = [share for share in typed["shares"] if share["id"] in present]
     try:
-        record = validated(AccessRecord, _with_added(typed, fields))
+        body = await _with_added(typed, fields)
+        record, invitations = await invite_guests(validated(AccessRecord, body))
         changed = await record.value()
     except InvalidRequest as exc:
         form = await recorded_form(video)
@@ -170,13 +187,14 @@ async def save(video_id: str) -> EditForm:
     other = recorded_access(video)
     holders = await fetch_holders([share.holder_id for share in (*own.shares, *other.shares)])
     person = await principal()
-    form = replace(await recorded_form(video), holders=holders)
-    return form.after(
+    form = replace(await recorded_form(video), holders=holders, invitations=invitations)
+    merged_form = form.after(
         merged,
         typed=_body_of(own),
         own=_access_texts(own, holders, person, video.owner_id),
         other=_access_texts(other, holders, person, video.owner_id),
     )
+    return cast(AccessForm, merged_form)
 
 
 def visibility_choices(person: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
@@ -223,11 +241,23 @@ def _read_shares(fields: Sequence[str]) -> list[dict[str, str]]:
     ]
 
 
-def _with_added(typed: Body, form: MultiDict[str, str]) -> Body:
-    """Return typed values with the names that were typed to be added, and the password's change."""
+async def _with_added(typed: Body, form: MultiDict[str, str]) -> Body:
+    """Return typed values with the names that were typed to be added, and the password's change.
+
+    If the person wants it, addresses without an account are those of guests.
+    """
     names = [name.strip() for name in re.split(r"[,;\n]", form.get("added", ""))]
-    right = form.get("addedRight", "")
-    added = [{"name": name, "right": right} for name in names if name]
+    known = await directory.find_by_names(names)
+    invites = "invite" in form
+    added = [
+        {
+            "name": name,
+            "right": form.get("addedRight", ""),
+            "kind": "guest" if invites and "@" in name and name.lower() not in known else None,
+        }
+        for name in names
+        if name
+    ]
     password = form.get("password", "")
     is_changed = typed["visibility"] == Visibility.PRIVATE and (
         password or "removePassword" in form

@@ -49,7 +49,9 @@ class ShareRecord(ClosedShape):
         None, description="Identifier of the account or group. Leave it out to give `name`."
     )
     kind: HolderKind | None = Field(
-        None, description="`account` or `group`. Requests may leave it out; it is ignored."
+        None,
+        description="`account`, `group` or `guest`. Requests may leave it out, except to invite a "
+        "guest: send `guest` with an e-mail address as `name`, and no `id`.",
     )
     name: Text = Field(
         "", description="E-mail address of the account, or name of the group. Ignored with `id`."
@@ -86,6 +88,7 @@ class AccessRecord(ClosedShape):
     )
     password: Password | None = Field(
         None,
+        exclude=True,
         description="Password that lets anyone watch who has the address, of a private video. An "
         "empty one removes it; a request without it leaves it unchanged. It is never returned.",
     )

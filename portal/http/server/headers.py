@@ -18,7 +18,7 @@ from quart import Response, request
 from werkzeug.http import generate_etag
 
 from portal.config import Config
-from portal.http.cookies import has_session_cookie, has_unlocked_cookie
+from portal.http.cookies import has_admitting_cookie, has_session_cookie
 from portal.http.server.context import SECRET_PATH, App, header, state_of
 
 Headers = list[tuple[bytes, bytes]]
@@ -80,7 +80,7 @@ def has_credentials(scope: HTTPScope) -> bool:
     The response may be for its sender alone. A cookie counts whatever its value is.
     """
     is_secret = SECRET_PATH.match(scope["path"]) is not None
-    has_cookie = has_session_cookie(scope) or has_unlocked_cookie(scope)
+    has_cookie = has_session_cookie(scope) or has_admitting_cookie(scope)
     return is_secret or bool(header(scope, b"authorization")) or has_cookie
 
 
