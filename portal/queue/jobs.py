@@ -30,6 +30,8 @@ WEBHOOK_QUEUE = "webhooks"
 IMPORT_QUEUE = "imports"
 # Queue of joined files, which may take as long as copying a whole video.
 DOWNLOAD_QUEUE = "downloads"
+# Queue of the work of each minute, which must not wait for other jobs.
+MINUTE_QUEUE = "minutes"
 # Queue of workers that have a speech model. Its jobs pause while passes wait.
 SPEECH_QUEUE = "speech"
 QUEUES = (
@@ -39,6 +41,7 @@ QUEUES = (
     WEBHOOK_QUEUE,
     IMPORT_QUEUE,
     DOWNLOAD_QUEUE,
+    MINUTE_QUEUE,
     SPEECH_QUEUE,
 )
 # Numbers of recent jobs of a requester after each of which further ones are due `MAX_ALLOWANCE_S`

@@ -49,9 +49,10 @@ class Feature:
     `read_panel` for a panel of the workshop. Only a web process imports them.
     `follow_version` is called when viewers get another version, and `before_removal` before the
     files of a version are removed for good. The janitor calls `sweep`, which removes objects that
-    are due at a time and returns their number, and `prune`, which deletes rows. Each worker runs
-    `work_beside` until the event is set. `read_metrics` returns metrics for Prometheus, and
-    `find_pending` finds work that will create a video.
+    are due at a time and returns their number, and `prune`, which deletes rows. A worker runs
+    `each_minute` once a minute; it may run twice at once, or late. Each worker runs `work_beside`
+    until the event is set. `read_metrics` returns metrics for Prometheus, and `find_pending` finds
+    work that will create a video.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Feature:
     before_removal: Callable[[Version, Storage], Awaitable[None]] | None = None
     sweep: Callable[[Storage, datetime], Awaitable[int]] | None = None
     prune: Callable[[], Awaitable[None]] | None = None
+    each_minute: Callable[[], Awaitable[None]] | None = None
     read_metrics: Callable[[], Awaitable[Sequence[Metric]]] | None = None
     find_pending: FindPending | None = None
     work_beside: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None

@@ -32,6 +32,7 @@ from portal.queue.app import Queue, WorkerConnector, queue_app
 from portal.queue.jobs import (
     DOWNLOAD_QUEUE,
     IMPORT_QUEUE,
+    MINUTE_QUEUE,
     PREPARE_QUEUE,
     SIDE_QUEUE,
     SPEECH_QUEUE,
@@ -130,7 +131,7 @@ class Worker:
 
 
 def worker_tasks() -> Blueprint:
-    """Return the tasks of all kinds of jobs, and the periodic one of the janitor."""
+    """Return the tasks of all kinds of jobs, and the periodic ones."""
     tasks = Blueprint()
     for feature in FEATURES:
         for job, run in feature.jobs:
@@ -145,6 +146,11 @@ def worker_tasks() -> Blueprint:
         retry=Retries(failure_pause_s=JANITOR_PAUSE_S),
     )
     tasks.periodic(cron=janitor.CRON)(janitor_task(_tidy))
+    # Without another try, because the next minute is one.
+    minute_task = tasks.task(
+        name="each_minute", queue=MINUTE_QUEUE, queueing_lock="portal:each_minute"
+    )
+    tasks.periodic(cron="* * * * *")(minute_task(_run_each_minute))
     return tasks
 
 
@@ -178,6 +184,13 @@ async def _tidy(context: JobContext, timestamp: int) -> None:
     """
     tools: Tools = context.additional_context["worker"].tools
     await janitor.tidy(tools.config, storage=tools.storage)
+
+
+async def _run_each_minute(timestamp: int) -> None:
+    """Run the work that features have each minute. procrastinate passes the unused `timestamp`."""
+    for feature in FEATURES:
+        if feature.each_minute is not None:
+            await feature.each_minute()
 
 
 async def work(config: Config) -> None:
@@ -215,6 +228,7 @@ async def _run(config: Config, storage: Storage) -> None:
                 IMPORT_QUEUE: IMPORT_CONCURRENCY,
                 # Each file takes twice its size of the work folder.
                 DOWNLOAD_QUEUE: 1,
+                MINUTE_QUEUE: 1,
             }
             if config.captions_model:
                 slots[SPEECH_QUEUE] = 1
@@ -300,6 +314,7 @@ async def _serve(queue: Queue, queue_name: str, concurrency: int, worker: Worker
         fetch_job_polling_interval=FETCH_INTERVAL_S,
         additional_context={"worker": worker},
         shutdown_graceful_timeout=0,
-        delete_jobs="never",
+        # Jobs of minutes would soon outnumber all others.
+        delete_jobs="always" if queue_name == MINUTE_QUEUE else "never",
         install_signal_handlers=False,
     )
