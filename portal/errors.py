@@ -293,6 +293,10 @@ class AccessChanged(VersionConflict, code="access_changed"):
     """Someone else has changed this video's access. Read it again, then decide what to send."""
 
 
+class ScheduleChanged(VersionConflict, code="schedule_changed"):
+    """Someone else has changed this video's schedule. Read it again, then decide what to send."""
+
+
 class MembersChanged(VersionConflict, code="members_changed"):
     """Someone else has changed this group's members. Read them again, then decide what to send."""
 

@@ -17,6 +17,9 @@ from portal.database.connection import IS_PRESENT, execute, fetch_rows
 from portal.database.event_models import Event
 from portal.events import log
 
+# Actions of the portal itself, at the times of schedules. Its other events are outcomes of
+# processing, which the log doesn't list.
+OF_SCHEDULES = (log.AuditAction.ACCESS_CHANGED, log.AuditAction.VIDEO_DELETED)
 # Entries of an export that are in memory at once.
 BATCH = 500
 PRUNE_BATCH = 10_000
@@ -68,7 +71,8 @@ class AuditQuery:
     @property
     def lines(self) -> QuerySet[Event]:
         """Return the matching entries, unordered."""
-        events = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=log.PORTAL.actor_kind))
+        is_of_others = Q(type__isnull=True) | ~Q(actor_kind=log.PORTAL.actor_kind)
+        events = Event.filter(is_of_others | Q(action__in=OF_SCHEDULES))
         if self.action:
             events = events.filter(action=self.action)
         if self.person:

@@ -188,3 +188,20 @@ class Download(Model):
 
     class Meta:
         table = "downloads"
+
+
+class Schedule(Model):
+    """Times at which a video becomes public or private, or is deleted.
+
+    Times that were applied are None. `noticed_at` is when the notice of the deletion at `delete_at`
+    was sent. A video without times has no row.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    publish_at: datetime | None = fields.DatetimeField(null=True)
+    unpublish_at: datetime | None = fields.DatetimeField(null=True)
+    delete_at: datetime | None = fields.DatetimeField(null=True)
+    noticed_at: datetime | None = fields.DatetimeField(null=True)
+
+    class Meta:
+        table = "schedules"

@@ -88,6 +88,7 @@ class EventType(StrEnum):
     CUTS_CHANGED = "video.cuts_changed"
     CUTS_FAILED = "video.cuts_failed"
     FAILED = "video.failed"
+    DELETION_DUE = "video.deletion_due"
     DELETED = "video.deleted"
     IMPORT_FAILED = "import.failed"
 
@@ -133,6 +134,7 @@ class AuditAction(StrEnum):
     VIDEO_DELETED = "video.deleted"
     VIDEO_RESTORED = "video.restored"
     ACCESS_CHANGED = "video.access_changed"
+    SCHEDULE_CHANGED = "video.schedule_changed"
     PLAYBACK_LINK_MADE = "video.link_made"
     PLAYBACK_LINK_REVOKED = "video.link_revoked"
     KEYS_ROTATED = "keys.rotated"

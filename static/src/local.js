@@ -4,7 +4,7 @@ import { formatAgo } from "./format.js";
 import { language } from "./messages.js";
 
 // Readers may write the dates of the page's language in the way of their own country.
-const locale = navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language;
+export const locale = navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language;
 const format = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 const REFRESH_MS = 60_000;
 

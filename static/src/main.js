@@ -67,7 +67,13 @@ const behaviours = [
     "[data-access]",
     "editing/forms",
     () => import("./editing/forms.js"),
-    "startAccessPanel",
+    "startFormPanel",
+  ),
+  lazyBehaviour(
+    "[data-schedule]",
+    "schedule/schedule",
+    () => import("./schedule/schedule.js"),
+    "startSchedule",
   ),
   lazyBehaviour(
     "[data-poster]",

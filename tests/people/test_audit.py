@@ -212,6 +212,10 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     changing = sender.ask("PUT", f"{path}/access", json=access, headers=anyway)
     detail = {"was": "public", "visibility": "private"}
     await expect(changing, 200, "video.access_changed", **own, detail=detail)
+    times = {"publishAt": None, "unpublishAt": "2030-01-01T00:00:00Z", "deleteAt": None}
+    planning = sender.ask("PUT", f"{path}/schedule", json=times, headers=anyway)
+    detail = {"unpublish_at": "2030-01-01T00:00:00.000000Z"}
+    await expect(planning, 200, "video.schedule_changed", **own, detail=detail)
     await expect(sender.ask("DELETE", path), 202, "video.deleted", **own)
     await expect(sender.ask("DELETE", path), 204)
 

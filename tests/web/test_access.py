@@ -46,6 +46,7 @@ FITTING = (
     (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),
     (r"POST /api/playback", Policy.PLAY),
     (r"GET (/api)?/videos/<\w+>/statistics(\.csv)?", Policy.EDIT),
+    (r"GET /api/videos/<id>/schedule", Policy.EDIT),
     (r"\w+ /account.*", Policy.OWN_ACCOUNT),
     (r"POST /videos/[^/]+/position(/remove)?", Policy.OWN_ACCOUNT),
     (r"\w+ /people.*", Policy.ADMINISTER),

@@ -48,6 +48,7 @@ EVENT_WORDS = {
     EventType.UPDATED: Message("The title, description, categories, tags or visibility changed."),
     EventType.CAPTIONS_CHANGED: Message("Captions were added, changed or removed."),
     EventType.CHAPTERS_CHANGED: Message("Chapters were added, changed or removed."),
+    EventType.DELETION_DUE: Message("A video will be deleted for good within a week."),
     EventType.DELETED: Message("A video was deleted, or hidden from you."),
     EventType.IMPORT_FAILED: Message("A file couldn't be imported from its address."),
 }

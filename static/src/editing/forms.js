@@ -59,10 +59,10 @@ function keepOnlyForm(form) {
 }
 
 /**
- * Start the panel of a video's visibility: announce the result of a change.
+ * Start a panel with a form: announce the result of a change.
  * @param {HTMLElement} panel @param {AbortSignal} signal
  */
-export function startAccessPanel(panel, signal) {
+export function startFormPanel(panel, signal) {
   const form = panel.querySelector("form");
   if (form) {
     trackForm(form, signal);

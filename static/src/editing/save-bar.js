@@ -21,7 +21,7 @@ let isDiscarded = false;
  * @param {HTMLFormElement} form @param {AbortSignal} signal
  */
 export function trackForm(form, signal) {
-  const isRefused = form.querySelector("[aria-invalid=true], .choice-of") !== null;
+  const isRefused = form.querySelector("[aria-invalid=true], .choice-of, [data-unsaved]") !== null;
   forms.set(form, isRefused ? null : savedValuesOf(form));
   // No update of the bar here: the form that replaces this one updates it.
   signal.addEventListener("abort", () => {
