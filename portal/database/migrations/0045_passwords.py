@@ -7,6 +7,6 @@ PASSWORDS = "ALTER TABLE publications ADD password_hash text, ADD unlock_id uuid
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0042_groups")]
+    dependencies = [("portal", "0044_schedules")]
 
     operations = [ops.RunSQL(PASSWORDS)]
