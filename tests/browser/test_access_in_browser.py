@@ -53,7 +53,7 @@ async def test_private_video_is_made_public_and_private_again_by_keyboard(
         await owner.keyboard.press("ArrowUp")
     await expect(form.get_by_role("radio", name="Public")).to_be_checked()
     await expect(box).to_be_hidden()
-    await owner.keyboard.press("Tab")
+    await form.get_by_label("Sites that can embed this video").focus()
     await owner.keyboard.type("https://blog.example.org")
     await owner.keyboard.press("Tab")
     may_go_on = await hold_requests(owner, "**/access/panel")

@@ -80,7 +80,7 @@ export function startFormPanel(panel, signal) {
  */
 function showRequestState(form, signal, onError = () => {}) {
   const notice = form.querySelector("[data-edit-trouble]");
-  const button = form.querySelector("[type=submit]");
+  const button = form.querySelector("[type=submit]:not([formaction])");
   if (!(notice instanceof HTMLElement) || !(button instanceof HTMLElement)) return () => {};
   const label = button.textContent;
   /** @param {string} message */
