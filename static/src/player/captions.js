@@ -21,6 +21,12 @@ export function isCaptions({ kind }) {
   return kind === "subtitles" || kind === "captions";
 }
 
+/** Return the language of the shown captions; empty for none. @param {HTMLVideoElement} video */
+export function shownLanguage({ textTracks }) {
+  const isShown = (/** @type {TextTrack} */ track) => isCaptions(track) && track.mode === "showing";
+  return [...textTracks].find(isShown)?.language ?? "";
+}
+
 /**
  * Draw the current captions into a box whenever they change.
  * @param {HTMLElement} box @param {HTMLVideoElement} video @param {AbortSignal} signal

@@ -7,7 +7,7 @@
 import { readStored, writeStored } from "../browser-storage.js";
 import { parseStartTime_s } from "../format.js";
 import { FORM, send } from "../requests.js";
-import { isCaptions } from "./captions.js";
+import { shownLanguage } from "./captions.js";
 import { clipOf, isInside } from "./clip.js";
 
 const SETTINGS_KEY = "portal.player";
@@ -182,11 +182,7 @@ export function clearPositions() {
  * @param {HTMLElement} controller @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function saveCaptionChoices(controller, video, signal) {
-  const saveLanguage = () => {
-    const tracks = [...video.textTracks].filter(isCaptions);
-    const shown = tracks.find(({ mode }) => mode === "showing");
-    saveSettings({ captions: shown?.language ?? "" });
-  };
+  const saveLanguage = () => saveSettings({ captions: shownLanguage(video) });
   for (const name of CAPTION_REQUESTS) {
     // The tracks change after this listener.
     controller.addEventListener(name, () => setTimeout(saveLanguage), { signal });
