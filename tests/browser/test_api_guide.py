@@ -16,9 +16,20 @@ from aiohttp import web
 from chromium import find_or_install
 from command_line import portal as command
 from command_line import run_program
+from framing_site import framing_site, show_framed
 from http_server import listening
+from player_page import wait_for
 from playwright.async_api import Browser
-from running_portal import LivePortal, call, create, free_port, fresh_portal, make_video, until
+from running_portal import (
+    LivePortal,
+    call,
+    create,
+    final_status,
+    free_port,
+    fresh_portal,
+    make_video,
+    until,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -172,6 +183,21 @@ async def test_page_of_another_site_publishes(portal: LivePortal, browser: Brows
         await opened.close()
         await runner.cleanup()
     assert (video["title"], video["status"]) == ("site.mp4", "processing")
+
+
+async def test_page_of_another_site_controls_a_player(
+    portal: LivePortal, folder: Path, browser: Browser
+) -> None:
+    video = await create(portal.base_url, folder / "holiday.mp4", title="Controlled")
+    assert await final_status(portal.base_url, video["id"]) == "ready"
+    page = await browser.new_page()
+    async with framing_site() as site:
+        frame = await show_framed(page, site, f"{portal.base_url}/embed/{video['id']}")
+        await wait_for(frame, "video?.readyState >= 2")
+        script = example("Control an embedded player", "js")
+        await page.evaluate(f"() => {{ {script} }}")
+        await page.wait_for_function("document.title === 'The end'")
+    await page.close()
 
 
 async def test_mirror_receives_all_events_and_resumes(portal: LivePortal, folder: Path) -> None:

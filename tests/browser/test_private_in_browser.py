@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from chromium import OWNER, PASSWORD, OpenPage, play_past, record_requests, suits_everyone
 from command_line import portal as command
+from embedding_site import SITE, tell, wait_until
 from framing_site import framing_site, show_framed
 from player_page import open_player, read, wait_for
 from playwright.async_api import Page, Request, Response, expect
@@ -152,3 +153,27 @@ async def test_playback_link_plays_on_allowed_sites_until_it_is_revoked(
         # Storage delivers no segment, either.
         segments = [response for response in responses if ".m4s" in response.url]
         assert not any(response.ok for response in segments)
+
+
+async def test_site_of_a_playback_link_controls_the_player_and_gets_no_token(
+    page: Page, closed: ClosedPortal
+) -> None:
+    life = {"expiresInSeconds": 600}
+    link = await closed.ask("POST", "/playback-links", status=201, json=life)
+    await page.add_init_script(SITE)
+    async with framing_site() as site:
+        access = {"visibility": "private", "signedInOnly": False, "embedOrigins": [site]}
+        await closed.ask("PUT", "/access", json=access)
+        await show_framed(page, site, f"{link['embedUrl']}?t=2")
+        await wait_until(page, "valuesOf('ready').length")
+        events = ("play", "timeupdate", "seeked", "progress", "pause", "error")
+        for method, value in [*(("addEventListener", event) for event in events), ("mute", None)]:
+            await tell(page, method, value)
+        await tell(page, "play")
+        await wait_until(page, "valuesOf('timeupdate').some(({ seconds }) => seconds > 2.3)")
+        [token] = re.findall(r"/p/([^/]+)/embed/", link["embedUrl"])
+        received = await page.evaluate("received")
+        address = f"{closed.portal.base_url}/embed/{closed.video_id}?t=2"
+        assert received[0]["value"]["src"] == address
+        assert token not in str(received)
+        assert "/p/" not in str(received)

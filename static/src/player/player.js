@@ -117,7 +117,13 @@ class Player {
 
   async #createStream() {
     const { video, signal } = this;
-    const [{ HlsStream }] = await Promise.all([import("./hls-stream.js"), import("./controls.js")]);
+    // The page of an embedded player can also be a window's own.
+    const isFramed = "embedded" in video.dataset && window.parent !== window;
+    const [{ HlsStream }, embedding] = await Promise.all([
+      import("./hls-stream.js"),
+      isFramed ? import("./embedding.js") : null,
+      import("./controls.js"),
+    ]);
     const Stream = isNative(video) ? NativeStream : HlsStream;
     const stream = new Stream(video, this.lists, signal);
     stream.addEventListener("recovered", () => this.#handleRecovered(), { signal });
@@ -125,6 +131,7 @@ class Player {
     const show = (/** @type {any} */ event) => this.#showTrouble(event.detail);
     stream.addEventListener("trouble", show, { signal });
     improveMenus(this.controller, signal);
+    if (embedding) new embedding.Embedding(video, startPosition_s(video) ?? 0, signal);
     return stream;
   }
 

@@ -96,8 +96,11 @@ export function restoreSettings(video, signal) {
     video.playbackRate = speed;
   }
   const saveVolume = () => {
-    if (isMutedByAddress && video.muted) saveSettings({ volume: video.volume });
-    else saveSettings({ volume: video.volume, isMuted: video.muted });
+    const { volume, muted, dataset } = video;
+    // The site of a frame set this sound (`embedding.js`).
+    if (dataset.siteSound === `${volume} ${muted}`) return;
+    if (isMutedByAddress && muted) saveSettings({ volume });
+    else saveSettings({ volume, isMuted: muted });
   };
   video.addEventListener("volumechange", saveVolume, { signal });
   const saveSpeed = () => {
