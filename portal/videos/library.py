@@ -315,9 +315,9 @@ def _filters(query: LibraryQuery) -> sql.Composable:
         condition = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
         conditions.append(sql_with(condition, own_id=query.seen_by.account_id))
     if query.shared:
-        is_others = "owner_id IS DISTINCT FROM {own_id}::uuid"
         conditions.append(shared_with(query.seen_by, query.shared))
-        conditions.append(sql_with(is_others, own_id=query.seen_by.account_id))
+        if own_id := query.seen_by.account_id:
+            conditions.append(sql_with("owner_id IS DISTINCT FROM {own_id}", own_id=own_id))
     if query.tag:
         conditions.append(_finds(tag_query(query.tag)))
     if query.category_id is not None:

@@ -61,10 +61,10 @@ async def test_owner_shares_with_a_group_and_a_guest_who_opens_the_link(
     await guest.get_by_role("link", name="For the choir").first.click()
     await expect(guest.get_by_role("heading", name="For the choir")).to_be_visible()
     # The right is taken away by the list.
-    share = form.get_by_label("gina@example.org")
+    share = form.get_by_role("combobox", name="gina@example.org")
     await share.select_option(label="Remove")
     await owner.get_by_role("button", name="Save changes").click()
-    await expect(form.get_by_label("gina@example.org")).to_have_count(0)
+    await expect(form.get_by_role("combobox", name="gina@example.org")).to_have_count(0)
     await guest.reload()
     await expect(guest.get_by_role("heading", name="Not found")).to_be_visible()
 

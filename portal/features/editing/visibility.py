@@ -331,6 +331,12 @@ def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | Non
     if access.signed_in_only:
         # Translators: the audience of a video, after "Visible to:" or "Private:".
         return Message("everyone with an account")
+    if access.shares and _is_owner(person, owner_id):
+        # Translators: the audience of a video, after "Visible to:" or "Private:".
+        return Message("you, admins, owners, and those you share it with")
+    if access.shares:
+        # Translators: the audience of a video, after "Visible to:" or "Private:".
+        return Message("the person who published it, admins, owners, and those it’s shared with")
     if _is_owner(person, owner_id):
         # Translators: the audience of a video, after "Visible to:" or "Private:".
         return Message("you, admins and owners")
