@@ -336,7 +336,7 @@ def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | Non
         return Message("you, admins, owners, and those you share it with")
     if access.shares:
         # Translators: the audience of a video, after "Visible to:" or "Private:".
-        return Message("the person who published it, admins, owners, and those it’s shared with")
+        return Message("the person who published it, admins, owners, and those it's shared with")
     if _is_owner(person, owner_id):
         # Translators: the audience of a video, after "Visible to:" or "Private:".
         return Message("you, admins and owners")
