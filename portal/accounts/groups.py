@@ -235,6 +235,10 @@ def _checked(name: str, claim: str) -> tuple[str, str]:
     if is_blank(name) or "\0" in name or len(name.strip()) > MAX_NAME_LENGTH:
         message = Message("Enter a name of 1 to %(limit)s characters.", limit=MAX_NAME_LENGTH)
         faults.append(FieldError("/name", message))
+    elif "," in name or ";" in name:
+        # People type several names in one field.
+        message = Message("Leave out commas and semicolons, which divide names in lists.")
+        faults.append(FieldError("/name", message))
     if "\0" in claim or len(claim.strip()) > MAX_CLAIM_LENGTH:
         message = Message("Shorten this to at most %(limit)s characters.", limit=MAX_CLAIM_LENGTH)
         faults.append(FieldError("/claim", message))
