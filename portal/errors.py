@@ -290,7 +290,7 @@ class MetadataChanged(VersionConflict, code="metadata_changed"):
 
 
 class AccessChanged(VersionConflict, code="access_changed"):
-    """Someone else has changed this video's access. Read it again, then decide what to send."""
+    """Someone else has changed who may see this. Read it again, then decide what to send."""
 
 
 class ScheduleChanged(VersionConflict, code="schedule_changed"):
@@ -299,6 +299,10 @@ class ScheduleChanged(VersionConflict, code="schedule_changed"):
 
 class MembersChanged(VersionConflict, code="members_changed"):
     """Someone else has changed this group's members. Read them again, then decide what to send."""
+
+
+class SeriesChanged(VersionConflict, code="series_changed"):
+    """Someone else has changed this series. Read it again, then decide what to send."""
 
 
 class CaptionsChanged(VersionConflict, code="captions_changed"):
@@ -385,6 +389,10 @@ class GroupNotFound(NotFound, code="group_not_found"):
 
 class GroupExists(Conflict, code="group_exists"):
     """A group with this name already exists. Choose another name."""
+
+
+class SeriesNotFound(NotFound, code="series_not_found"):
+    """There is no series with this id. It may have been deleted, or the address is mistyped."""
 
 
 class LastOwner(Conflict, code="last_owner"):

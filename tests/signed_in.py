@@ -44,6 +44,7 @@ NO_LIMITS = {f"rate_limit_{name}": 0 for name in LIMITS}
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 # Tables to empty; other rows are deleted with theirs.
 TABLES = (
+    "series",
     "publications",
     "downloads",
     "uploads",

@@ -30,15 +30,17 @@ NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # Without the lock two owners could remove each other at the same time.
 LOCK_ACCOUNTS = "LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE"
 # Give objects without owner to an account. Publishing locks the upload's row, so the first
-# statement waits for it, and the second one sees the new video.
+# statement waits for it, and a later one sees the new video.
 ADOPT = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id IS NULL",
+    "UPDATE series SET owner_id = %s WHERE owner_id IS NULL",
     "UPDATE publications SET owner_id = %s WHERE id IN ("
     "SELECT id FROM publications WHERE owner_id IS NULL ORDER BY created_at FOR UPDATE)",
     "UPDATE webhooks SET account_id = %s WHERE account_id IS NULL",
 )
 # Give the objects of one account to another, in the order of `ADOPT` for the same reason.
 BEQUEATH_UPLOADS = "UPDATE uploads SET owner_id = %s WHERE owner_id = %s"
+BEQUEATH_SERIES = "UPDATE series SET owner_id = %s WHERE owner_id = %s"
 BEQUEATH_VIDEOS = """
 UPDATE publications SET owner_id = %s
 WHERE id IN (
@@ -204,7 +206,7 @@ async def enable(account_id: UUID, *, by: Principal) -> None:
 
 
 async def remove(account_id: UUID, *, by: Principal) -> Account:
-    """Remove an account; return the new owner of its videos, see `heir_of`.
+    """Remove an account; return the new owner of its videos and series, see `heir_of`.
 
     The videos are given away in transactions of some videos each. The last transaction, which has
     no events, removes the account: other events lock webhooks, which are removed with it.
@@ -213,6 +215,7 @@ async def remove(account_id: UUID, *, by: Principal) -> Account:
         async with changing(account_id, by) as account:
             heir = await heir_of(account, by=by)
             await execute(BEQUEATH_UPLOADS, heir.id, account_id)
+            await execute(BEQUEATH_SERIES, heir.id, account_id)
             rows = await fetch_rows(BEQUEATH_VIDEOS, heir.id, account_id, BEQUEST)
             for row in rows:
                 if row["deleted_at"] is None:

@@ -1,6 +1,6 @@
 """Rules of permissions by role and scope, and of the audience of a video, in Python and in SQL.
 
-Who may see a video now is decided here alone.
+Who may see a video now is decided here alone. A series has an audience of the same kind.
 """
 
 from collections.abc import Iterable
@@ -253,6 +253,20 @@ def listed_for(reader: Principal) -> sql.Composable:
     if reader.ids:
         conditions.append(shared_with(reader, Right.WATCH))
     return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
+
+
+def visible_to(reader: Principal) -> sql.Composable:
+    """Return the condition for videos that a reader may see: `Principal.may_see` in SQL."""
+    return sql_with("({listed} OR visibility = 'unlisted')", listed=listed_for(reader))
+
+
+def editable_by(publisher: Principal) -> sql.Composable:
+    """Return the condition for what someone who may publish may edit, as `Principal.may` says."""
+    if publisher.sees_all:
+        return sql.SQL("true")
+    own = sql_with("owner_id = {id}", id=publisher.account_id)
+    shared = shared_with(publisher, Right.EDIT)
+    return sql_with("({own} OR {shared})", own=own, shared=shared)
 
 
 def shared_with(reader: Principal, right: Right) -> sql.Composable:

@@ -36,8 +36,15 @@ REFUSED_FINALLY = "refused_finally"
 
 # Foreign keys from a row to the account of its owner.
 OWNERS = frozenset(
-    {"uploads_owner_id_fkey", "videos_owner_id_fkey", "watch_positions_account_id_fkey"}
+    {
+        "series_owner_id_fkey",
+        "uploads_owner_id_fkey",
+        "videos_owner_id_fkey",
+        "watch_positions_account_id_fkey",
+    }
 )
+# Errors of addresses that only people in an audience can open.
+NOT_THERE = (errors.VideoNotFound, errors.SeriesNotFound)
 # Titles and messages for errors of the web framework. Others keep its name and description.
 HTTP_TITLES = {
     404: Message("Not Found"),
@@ -216,8 +223,8 @@ async def error_page(error: errors.PortalError, **viewer: None) -> str:
         "title": error.title,
         "message": error.detail,
         "request_id": current_fields().get("request_id", ""),
-        # Offers to sign in and return to the video.
-        "section": "video" if isinstance(error, errors.VideoNotFound) and _is_page() else "",
+        # Offers to sign in and return to the address.
+        "section": "video" if isinstance(error, NOT_THERE) and _is_page() else "",
         **viewer,
     }
     state = state_of(request.scope)

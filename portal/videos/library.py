@@ -16,7 +16,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-from portal.accounts.permissions import Principal, listed_for, shared_with
+from portal.accounts.permissions import Principal, listed_for, shared_with, visible_to
 from portal.database.connection import (
     IS_PRESENT,
     JOIN_ATTEMPT,
@@ -29,13 +29,14 @@ from portal.database.models import Video
 from portal.database.search import tag_query
 from portal.events.records import AUDIENCE_COLUMNS
 from portal.text import split_tags
-from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Match, Order, Tier
+from portal.videos.library_queries import Cursor, LibraryQuery, Match, Order, Tier
 from portal.videos.reading import fetch_in_order
 from portal.videos.words import videos_that_say
 
 COUNT_CAP = 1_000
 # True for all videos. With it the planner can walk along an index of the versions.
 HAS_VERSION = "size_bytes IS NOT NULL"
+IN_SERIES = "id IN (SELECT video_id FROM series_videos WHERE series_id = {series_id}::uuid)"
 # Videos that a walk along an order reads before all matches are fetched by the index.
 WALK_STEPS = 2_000
 # The planner plans a materialized part for all its rows, though it stops at the limit. Otherwise it
@@ -144,7 +145,7 @@ async def list_videos(
         query = replace(query, is_said=tuple(spoken))
     if not written and not query.is_said:
         return LibraryPage()
-    order = ORDERS[query.sort]
+    order = query.order
     if before is not None:
         total, rows = await _find_rows(
             query, order.reverse(), before, written=written, limit=limit + 1
@@ -310,7 +311,12 @@ def _where(query: LibraryQuery, match: Match) -> sql.Composable:
 
 def _filters(query: LibraryQuery) -> sql.Composable:
     """Return the condition of the filters, without that for the text."""
-    conditions = [sql.SQL(IS_PRESENT), listed_for(query.seen_by)]
+    conditions: list[sql.Composable] = [sql.SQL(IS_PRESENT)]
+    if query.series_id is None:
+        conditions.append(listed_for(query.seen_by))
+    else:
+        conditions.append(visible_to(query.seen_by))
+        conditions.append(sql_with(IN_SERIES, series_id=query.series_id))
     if query.hides_failed and not query.seen_by.sees_all:
         condition = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
         conditions.append(sql_with(condition, own_id=query.seen_by.account_id))

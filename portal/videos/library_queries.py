@@ -104,6 +104,10 @@ ORDERS = {
     Sort.MOST_WATCHED: LEAST_WATCHED.descend(),
     Sort.LEAST_WATCHED: LEAST_WATCHED,
 }
+# Position of a video in a series. A series has far fewer videos than are sorted without an index.
+POSITION = """(
+  SELECT position FROM series_videos WHERE series_id = '{series_id}' AND video_id = videos.id
+)"""
 # Orders that tell how often videos were watched.
 BY_VIEWS = frozenset({Sort.MOST_WATCHED, Sort.LEAST_WATCHED})
 
@@ -152,6 +156,10 @@ class LibraryQuery:
     updated_after: datetime | None = None
     # Filter for these videos, unless it is empty.
     ids: tuple[UUID, ...] = ()
+    # Filter for the videos of a series that the reader may see, unlisted ones included.
+    series_id: UUID | None = None
+    # Orders the videos as in the series, instead of by `sort`.
+    in_series_order: bool = False
     # Videos with spoken matches; empty before they were searched.
     is_said: tuple[UUID, ...] = ()
     # Columns of the videos that are read, with `id` among them.
@@ -161,6 +169,13 @@ class LibraryQuery:
     def words(self) -> list[str]:
         """Words of the text that can be searched."""
         return query_words(self.text)
+
+    @property
+    def order(self) -> Order:
+        """Return the order of the videos within a tier."""
+        if self.in_series_order:
+            return Order(POSITION.format(series_id=self.series_id), int)
+        return ORDERS[self.sort]
 
     @property
     def is_filtered(self) -> bool:
@@ -212,7 +227,7 @@ class Cursor:
         if len(parts) != CURSOR_PARTS:
             return None
         try:
-            place = cls(int(parts[0]), ORDERS[query.sort].parse(parts[2]), UUID(hex=parts[1]))
+            place = cls(int(parts[0]), query.order.parse(parts[2]), UUID(hex=parts[1]))
         except (ValueError, OverflowError):
             return None
         # Spoken matches are not known yet, and may have their own tier.

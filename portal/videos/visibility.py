@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from portal.accounts.permissions import Right
+from portal.accounts.permissions import Audience, Right, audience_of
 from portal.database.connection import transaction
 from portal.database.models import Publication, Video, Visibility
 from portal.errors import AccessChanged
@@ -157,16 +157,33 @@ def embed_origin_fault(origin: str) -> str | None:
 
 def recorded_access(video: Video) -> VideoAccess:
     """Return the recorded access to a video."""
+    access = access_of(audience_of(video))
+    return replace(access, embed_origins=tuple(video.embed_origins))
+
+
+def access_of(audience: Audience) -> VideoAccess:
+    """Return an audience as access, without sites."""
+    rights = {
+        holder_id: Right.EDIT if holder_id in audience.editor_ids else Right.WATCH
+        for holder_id in audience.admitted_ids
+    }
     return VideoAccess(
-        visibility=video.visibility,
-        signed_in_only=video.signed_in_only,
-        embed_origins=tuple(video.embed_origins),
-        unlock_id=video.unlock_id,
-        shares=shares_of(
-            {
-                holder_id: Right.EDIT if holder_id in video.editor_ids else Right.WATCH
-                for holder_id in video.admitted_ids
-            }
+        visibility=audience.visibility,
+        signed_in_only=audience.signed_in_only,
+        shares=shares_of(rights),
+        unlock_id=audience.unlock_id,
+    )
+
+
+def audience_with(access: VideoAccess, owner_id: UUID | None) -> Audience:
+    """Return the audience that access describes, of something that this account owns."""
+    return Audience(
+        visibility=access.visibility,
+        signed_in_only=access.signed_in_only,
+        owner_id=owner_id,
+        admitted_ids=frozenset(share.holder_id for share in access.shares),
+        editor_ids=frozenset(
+            share.holder_id for share in access.shares if share.right is Right.EDIT
         ),
     )
 
@@ -256,12 +273,13 @@ async def _record_access(
     present = recorded_access(video)
     if access == present:
         return
+    audience = audience_with(access, video.owner_id)
     columns = {
         "visibility": access.visibility,
         "signed_in_only": access.signed_in_only,
         "embed_origins": list(access.embed_origins),
-        "admitted_ids": [share.holder_id for share in access.shares],
-        "editor_ids": [share.holder_id for share in access.shares if share.right is Right.EDIT],
+        "admitted_ids": sorted(audience.admitted_ids),
+        "editor_ids": sorted(audience.editor_ids),
         "unlock_id": access.unlock_id,
         "changed_at": datetime.now(UTC),
     }

@@ -43,6 +43,9 @@ FITTING = (
     (r"GET /(favicon.ico|robots.txt|videos/<uuid:video_id>/)", Policy.ANYONE),
     (r"GET /api/(categories|docs|openapi.json)", Policy.ANYONE),
     (r"GET /api/me|POST /language", Policy.SELF),
+    (r"GET (/api)?/series(/<series_id>)?", Policy.WATCH),
+    # Their views check who may edit the series.
+    (r"\w+ (/api)?/series.*", Policy.PUBLISH),
     (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),
     (r"POST /api/playback", Policy.PLAY),
     (r"GET (/api)?/videos/<\w+>/statistics(\.csv)?", Policy.EDIT),

@@ -50,6 +50,7 @@ from portal.locale.messages import Message
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
+from portal.videos.series import require_series
 from portal.videos.words import SpokenMatch, find_said
 
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
@@ -165,11 +166,14 @@ class VideosQuery(ClosedShape):
     shared: bool = Field(
         False, description="Only videos of others that are shared with you or your groups."
     )
+    series: UUID | None = Field(
+        None, description="Videos of this series that you can see, also unlisted ones."
+    )
     id: Annotated[tuple[UUID, ...], Field(max_length=MAX_IDS), OneOrMore] = Field(
         (), description="Identifiers of videos."
     )
     sort: Sort | None = Field(
-        None, description="Default: the best match with `q`, otherwise the newest first."
+        None, description="Default: that of `series`, the best match with `q`, or the newest first."
     )
     include: Annotated[tuple[Included, ...], CommaSeparated] = Field(
         (), description="Additional members of the records, separated by commas."
@@ -355,9 +359,13 @@ async def _sees_views() -> bool:
 async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQuery:
     if parameters.sort in BY_VIEWS and not await _sees_views():
         raise NotAllowed(Message("This portal does not show views. Choose another order."))
+    if parameters.series:
+        await require_series(parameters.series, viewer)
     included = DETAILS if "details" in parameters.include else ()
     if "views" in parameters.include:
         included = (*included, "views")
+    in_series_order = parameters.series is not None and parameters.sort is None
+    is_ranked = bool(parameters.q) and not in_series_order
     query = LibraryQuery(
         text=parameters.q,
         category_id=parameters.category,
@@ -369,7 +377,9 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
         created_before=parameters.created_before,
         updated_after=parameters.updated_after,
         ids=parameters.id,
-        sort=parameters.sort or (Sort.RELEVANCE if parameters.q else Sort.NEWEST),
+        series_id=parameters.series,
+        in_series_order=in_series_order,
+        sort=parameters.sort or (Sort.RELEVANCE if is_ranked else Sort.NEWEST),
         seen_by=viewer,
         columns=(*VideoColumns.model_fields, *included),
     )

@@ -1,6 +1,7 @@
-"""Audience of a video, as the API and the form of its page take it."""
+"""Audience of a video or a series, as the API and the form of its page take it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Self
 from uuid import UUID
 
@@ -43,7 +44,7 @@ Password = Annotated[Text, Field(max_length=MAX_LENGTH)]
 
 
 class ShareRecord(ClosedShape):
-    """Account or group that a video is shared with."""
+    """Account or group that a video or a series is shared with."""
 
     id: UUID | None = Field(
         None, description="Identifier of the account or group. Leave it out to give `name`."
@@ -62,8 +63,8 @@ class ShareRecord(ClosedShape):
     )
 
 
-class AccessRecord(ClosedShape):
-    """Audience of a video, and the sites that may show its player in a frame."""
+class AudienceRecord(ClosedShape):
+    """Audience of a series."""
 
     # The rule of `signed_in_only_fault`.
     model_config = ConfigDict(
@@ -79,8 +80,42 @@ class AccessRecord(ClosedShape):
         "everyone with an account."
     )
     signed_in_only: StrictBool = Field(
-        description="Whether everyone with an account may see a private video."
+        description="Whether everyone with an account may see what is private."
     )
+    shares: list[ShareRecord] | None = Field(
+        None,
+        max_length=MAX_SHARES,
+        description="Accounts and groups that it is shared with, whatever its visibility. "
+        "A request without it leaves them unchanged.",
+    )
+
+    @model_validator(mode="after")
+    def _check_signed_in_only(self) -> Self:
+        fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
+        return self._checked("signedInOnly", fault)
+
+    def _checked(self, name: str, fault: str | None) -> Self:
+        """Return the record, or raise the fault of a member."""
+        if fault:
+            detail = InitErrorDetails(type=fault_error(fault), loc=(name,), input="")
+            raise ValidationError.from_exception_data(type(self).__name__, [detail])
+        return self
+
+    async def value(self) -> VideoAccess:
+        """Return the access as services take it, with the ids of its accounts and groups.
+
+        The last share with an account or group counts. Raises `InvalidRequest` for unknown ones.
+        """
+        return VideoAccess(
+            visibility=self.visibility,
+            signed_in_only=self.signed_in_only,
+            shares=await _resolved(self.shares or ()),
+        )
+
+
+class AccessRecord(AudienceRecord):
+    """Audience of a video, and the sites that may show its player in a frame."""
+
     embed_origins: list[EmbedOrigin] = Field(
         max_length=MAX_EMBED_ORIGINS,
         description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
@@ -95,44 +130,15 @@ class AccessRecord(ClosedShape):
     has_password: StrictBool | None = Field(
         None, description="Whether there is a password. Requests may leave it out; it is ignored."
     )
-    shares: list[ShareRecord] | None = Field(
-        None,
-        max_length=MAX_SHARES,
-        description="Accounts and groups that the video is shared with, whatever its visibility. "
-        "A request without it leaves them unchanged.",
-    )
 
     @model_validator(mode="after")
-    def _check_private_only(self) -> Self:
-        faults = [
-            InitErrorDetails(type=fault_error(fault), loc=(name,), input=value)
-            for name, value, fault in (
-                (
-                    "signedInOnly",
-                    self.signed_in_only,
-                    visibility.signed_in_only_fault(
-                        self.visibility, signed_in_only=self.signed_in_only
-                    ),
-                ),
-                ("password", "", visibility.password_fault(self.visibility, self.password)),
-            )
-            if fault
-        ]
-        if faults:
-            raise ValidationError.from_exception_data(type(self).__name__, faults)
-        return self
+    def _check_password(self) -> Self:
+        return self._checked("password", visibility.password_fault(self.visibility, self.password))
 
     async def value(self) -> VideoAccess:
-        """Return the access as services take it, with the ids of its accounts and groups.
-
-        The last share with an account or group counts. Raises `InvalidRequest` for unknown ones.
-        """
-        return VideoAccess(
-            visibility=self.visibility,
-            signed_in_only=self.signed_in_only,
-            embed_origins=tuple(dict.fromkeys(self.embed_origins)),
-            shares=await _resolved(self.shares or ()),
-        )
+        """Return the access with its sites; see `AudienceRecord.value`."""
+        sites = tuple(dict.fromkeys(self.embed_origins))
+        return replace(await super().value(), embed_origins=sites)
 
     async def password_change(self, passwords: Passwords) -> PasswordChange | None:
         """Return the change of the password, if there is one."""
@@ -141,19 +147,27 @@ class AccessRecord(ClosedShape):
         return PasswordChange(await passwords.hash(self.password) if self.password else None)
 
 
-async def access_record(access: VideoAccess) -> AccessRecord:
-    """Return access to a video as programs get it: without removed accounts and groups."""
+async def audience_record(access: VideoAccess) -> AudienceRecord:
+    """Return an audience as programs get it: without removed accounts and groups."""
     rights = {share.holder_id: share.right for share in access.shares}
     holders = await fetch_holders(rights)
-    return AccessRecord.model_construct(
+    return AudienceRecord.model_construct(
         visibility=access.visibility,
         signed_in_only=access.signed_in_only,
-        embed_origins=list(access.embed_origins),
-        has_password=access.unlock_id is not None,
         shares=[
             ShareRecord(id=holder.id, kind=holder.kind, name=holder.name, right=rights[holder.id])
             for holder in holders
         ],
+    )
+
+
+async def access_record(access: VideoAccess) -> AccessRecord:
+    """Return access to a video as programs get it; see `audience_record`."""
+    audience = await audience_record(access)
+    return AccessRecord.model_construct(
+        **dict(audience),
+        embed_origins=list(access.embed_origins),
+        has_password=access.unlock_id is not None,
     )
 
 
