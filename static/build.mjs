@@ -29,6 +29,7 @@ async function bundle() {
       player: "css/player.css",
       problem: "css/problem.css",
       settings: "css/settings.css",
+      series: "css/series.css",
       statistics: "css/statistics.css",
       table: "css/table.css",
       upload: "css/upload.css",

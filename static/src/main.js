@@ -90,6 +90,18 @@ const behaviours = [
   lazyBehaviour("[data-cuts]", "cuts/cuts", () => import("./cuts/cuts.js"), "startCutsEditor"),
   lazyBehaviour("[data-opens]", "disclosure", () => import("./disclosure.js"), "startDialogLink"),
   lazyBehaviour(
+    "[data-series-order]",
+    "series/order",
+    () => import("./series/order.js"),
+    "startOrder",
+  ),
+  lazyBehaviour(
+    "[data-up-next]",
+    "series/up-next",
+    () => import("./series/up-next.js"),
+    "startUpNext",
+  ),
+  lazyBehaviour(
     "[data-seeks]",
     "watching/watch",
     () => import("./watching/watch.js"),

@@ -11,6 +11,7 @@ from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast, told
 from quart import Quart
 from series_calls import make_series, patch, put_audience, put_videos, videos_of
 from signed_in import Sender, text_of
+from tortoise.backends.psycopg.client import PsycopgClient
 
 from portal.accounts.permissions import Action, Principal, audience_in, editable_by, visible_to
 from portal.database.connection import execute, fetch_rows, run_query, sql_with
@@ -132,7 +133,7 @@ async def test_changes_of_a_hidden_series_are_refused_like_those_of_an_unknown_o
         page = await sender.get(f"/series/{series[audience]}/{path}")
         assert page.status_code == status, path
     video_id = videos["public"].id
-    for path in ("edit", "delete", "videos", f"videos/{video_id}", f"videos/{video_id}/remove"):
+    for path in ("edit", "delete", f"videos/{video_id}", f"videos/{video_id}/remove"):
         answer = await sender.post(f"/series/{series[audience]}/{path}", form={"to": "0"})
         assert answer.status_code == status, path
     assert len(await videos_of(cast.senders["its editor"][0], series[audience])) == len(AUDIENCES)
@@ -181,7 +182,7 @@ async def test_conditions_in_sql_are_the_rules_in_python(cast: Cast) -> None:
     await make_all(cast)
     columns = ", ".join(("id", *AUDIENCE_COLUMNS))
     rows = await fetch_rows(f"SELECT {columns} FROM series")
-    await execute("UPDATE series SET editor_ids = admitted_ids WHERE title LIKE '%group'")
+    await execute("UPDATE series SET editor_ids = admitted_ids WHERE title = 'Wading for a group'")
     rows = await fetch_rows(f"SELECT {columns} FROM series")
 
     async def selected(condition: object) -> set[UUID]:
@@ -208,8 +209,6 @@ async def test_lists_and_pages_take_few_queries(
     videos = [await cast.make_ready("public") for _ in range(6)]
     ids = [await make_series(editor, *videos) for _ in range(6)]
     nobody = Sender(cast.senders["nobody"][0].app)
-    from tortoise.backends.psycopg.client import PsycopgClient
-
     query = PsycopgClient.execute_query
 
     async def count(self: PsycopgClient, text: str, *args: object, **values: object) -> object:
@@ -227,4 +226,4 @@ async def test_lists_and_pages_take_few_queries(
     ):
         asked.clear()
         assert (await nobody.get(path)).status_code == 200
-        assert len(asked) <= most, (path, asked)
+        assert 0 < len(asked) <= most, (path, asked)

@@ -137,7 +137,7 @@ async def recorded_form(
     """Return the form with the recorded values, for the signed-in person."""
     person = await principal()
     access = recorded_access(video)
-    body = _body_of(access)
+    body = body_of(access)
     return AccessForm(
         video=video,
         base=body,
@@ -157,14 +157,14 @@ async def save(video_id: str) -> AccessForm:
     """Save the audience of the request's form; return the form with the result."""
     video = await read_video(video_id)
     fields = await request.form
-    base = _read_access(fields, prefix="base.")
+    base = read_access(fields, prefix="base.")
     typed = _read_typed_access(fields)
     holders = await fetch_holders([UUID(share["id"]) for share in typed["shares"]])
     # Accounts and groups that were removed since are not the person's mistake.
     present = {str(holder.id) for holder in holders}
     typed["shares"] = [share for share in typed["shares"] if share["id"] in present]
     try:
-        body = await _with_added(typed, fields)
+        body = _with_password(await with_added(typed, fields), fields)
         record, invitations = await invite_guests(validated(AccessRecord, body))
         changed = await record.value()
     except InvalidRequest as exc:
@@ -190,7 +190,7 @@ async def save(video_id: str) -> AccessForm:
     form = replace(await recorded_form(video), holders=holders, invitations=invitations)
     merged_form = form.after(
         merged,
-        typed=_body_of(own),
+        typed=body_of(own),
         own=_access_texts(own, holders, person, video.owner_id),
         other=_access_texts(other, holders, person, video.owner_id),
     )
@@ -209,8 +209,8 @@ def visibility_choices(person: Principal, owner_id: UUID | None) -> list[tuple[s
 
 def _read_typed_access(form: MultiDict[str, str]) -> Body:
     """Read the typed values; the base where the other editor's value was chosen."""
-    typed = _read_access(form)
-    base = _read_access(form, prefix="base.")
+    typed = read_access(form)
+    base = read_access(form, prefix="base.")
     if form.get("choice.visibility") == "theirs":
         typed |= {name: base[name] for name in ("visibility", "signedInOnly")}
     for name in ("embedOrigins", "shares"):
@@ -219,7 +219,7 @@ def _read_typed_access(form: MultiDict[str, str]) -> Body:
     return typed
 
 
-def _read_access(form: MultiDict[str, str], *, prefix: str = "") -> Body:
+def read_access(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     """Read the fields with this prefix. The box only counts for private videos."""
     visibility = form.get(f"{prefix}visibility", "")
     is_ticked = f"{prefix}signedInOnly" in form
@@ -241,8 +241,8 @@ def _read_shares(fields: Sequence[str]) -> list[dict[str, str]]:
     ]
 
 
-async def _with_added(typed: Body, form: MultiDict[str, str]) -> Body:
-    """Return typed values with the names that were typed to be added, and the password's change.
+async def with_added(typed: Body, form: MultiDict[str, str]) -> Body:
+    """Return typed values with the accounts and groups whose names were typed to be added.
 
     If the person wants it, addresses without an account are those of guests.
     """
@@ -258,15 +258,15 @@ async def _with_added(typed: Body, form: MultiDict[str, str]) -> Body:
         for name in names
         if name
     ]
+    return {**typed, "shares": [*typed["shares"], *added]}
+
+
+def _with_password(typed: Body, form: MultiDict[str, str]) -> Body:
+    """Return typed values with the change of the password, if a private video gets one."""
     password = form.get("password", "")
-    is_changed = typed["visibility"] == Visibility.PRIVATE and (
-        password or "removePassword" in form
-    )
-    return {
-        **typed,
-        "shares": [*typed["shares"], *added],
-        "password": password if is_changed else None,
-    }
+    is_private = typed["visibility"] == Visibility.PRIVATE
+    is_changed = is_private and (password or "removePassword" in form)
+    return {**typed, "password": password if is_changed else None}
 
 
 def _former_access(base: Body) -> Values:
@@ -279,7 +279,7 @@ def _former_access(base: Body) -> Values:
     )
 
 
-def _body_of(access: VideoAccess) -> Body:
+def body_of(access: VideoAccess) -> Body:
     """Return access as the body of the API, whose shares have ids."""
     return {
         "visibility": access.visibility.value,

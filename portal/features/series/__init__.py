@@ -7,6 +7,5 @@ others were not in it. Begin with `service`.
 from portal.videos.feature import Feature
 
 FEATURE = Feature(
-    name="series",
-    routes=("api", "access_api", "pages"),
+    name="series", routes=("api", "access_api", "pages", "editing"), panels=("editing",)
 )

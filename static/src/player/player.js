@@ -30,6 +30,8 @@ export function startPlayer(video, signal) {
   return new Player(video, box, signal).start();
 }
 
+/** Fragment of an address at which the video plays, as the next one of a series. */
+const PLAY = "#play";
 // Waits of this length show a message; shorter ones only animate the line below the picture.
 const WAIT_NOTICE_MS = 2_000;
 // Tolerance between the buffered and the total length.
@@ -94,7 +96,8 @@ class Player {
     listenToTaps(controller, video, showSign, signal);
     await this.#open(startPosition_s(video));
     // Browsers may refuse to play with sound.
-    if (query.get("autoplay") === "1") video.play().catch(() => {});
+    const isContinued = location.hash === PLAY;
+    if (isContinued || query.get("autoplay") === "1") video.play().catch(() => {});
   }
 
   /** Return the position, or the start position if the video isn't loaded. */
