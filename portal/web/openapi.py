@@ -74,6 +74,7 @@ PATH_PARAMETERS = {
     "file": "Name of the file, as the list of files has it.",
     "link_id": "Identifier of the playback link.",
     "delivery_id": "Identifier of the delivery.",
+    "series_id": "Identifier of the series.",
 }
 # Headers of answers by status.
 HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}

@@ -5,9 +5,10 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+import aiohttp
 import pytest
 from front_end import in_turn, install_tools
 from playwright.async_api import Locator, Page, Request, Route
@@ -171,6 +172,17 @@ async def publish_file(portal_url: str, path: Path, title: str) -> str:
     """Publish a file through the API, and return the video's id."""
     details = {"categoryIds": [1, 2], "tags": "test, browser"}
     return str((await create(portal_url, path, title=title, **details))["id"])
+
+
+async def make_series(portal_url: str, title: str, video_ids: Sequence[str]) -> str:
+    """Make a series of videos through the API, and return its id."""
+    async with aiohttp.ClientSession(portal_url) as session:
+        async with session.post("/api/series", json={"title": title}) as response:
+            series_id = str((await response.json())["id"])
+        videos = {"json": {"videoIds": list(video_ids)}, "headers": {"If-Match": "*"}}
+        async with session.put(f"/api/series/{series_id}/videos", **videos) as response:
+            assert response.status == 200, await response.text()
+    return series_id
 
 
 async def open_workshop(page: Page, address: str, form: str) -> Locator:

@@ -16,6 +16,7 @@ from chromium import (
     OpenPage,
     Publish,
     find_or_install,
+    make_series,
     publish_file,
     run,
 )
@@ -213,12 +214,17 @@ async def addresses(
     for video_id in (ready_video, None):
         await rows.run(ADD_DAYS, video_id, 28)
     await rows.run(ADD_PERIOD, ready_video)
+    series_id = await make_series(live_portal.base_url, "Series", [ready_video, failed_video])
     return {
         "library": "/",
         "upload": "/upload",
         "waiting": waiting_video,
         "ready": f"/videos/{ready_video}",
         "edit": f"/videos/{ready_video}/edit",
+        "series": "/series",
+        "series-page": f"/series/{series_id}",
+        "series-edit": f"/series/{series_id}/edit",
+        "series-watch": f"/videos/{ready_video}?series={series_id}",
         "statistics": f"/videos/{ready_video}/statistics",
         "library-statistics": "/statistics",
         "chapters": f"/videos/{ready_video}/chapters/edit",

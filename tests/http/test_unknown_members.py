@@ -31,6 +31,7 @@ async def own_paths(app: Quart, owner: Sender) -> list[tuple[Route, str]]:
     webhook = await add_webhook(owner, "https://example.org/hook")
     group = await answered(await owner.post("/api/groups", json={"name": "Staff"}), 201)
     upload = (await presign(owner))["key"].split("/")[1].partition(".")[0]
+    series = await answered(await owner.post("/api/series", json={"title": "Birds"}), 201)
     ids = {
         "webhooks": webhook["id"],
         "groups": group["id"],
@@ -38,7 +39,7 @@ async def own_paths(app: Quart, owner: Sender) -> list[tuple[Route, str]]:
         "videos": str((await make_row()).id),
     }
     return [
-        (route, route.path(ids.get(route.rule.split("/")[2], "")))
+        (route, route.path(ids.get(route.rule.split("/")[2], ""), series_id=series["id"]))
         for route in routes(app)
         if route.rule.startswith("/api/") and route.rule not in OTHER_PATHS
     ]

@@ -242,7 +242,7 @@ async def patch_series(series_id: str) -> Response:
 async def delete_series(series_id: str) -> Response:
     """Delete a series, but none of its videos.
 
-    If-Match must name the version that you read, or be `*`. The response is 204.
+    If-Match must name the version that you read, or be `*`.
     """
     series = await service.read_editable(series_id, await principal())
     versions = json_bodies.named_versions(is_required=True)

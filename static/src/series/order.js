@@ -24,7 +24,6 @@ function drag(list, handle, start) {
   const row = closest(handle, "[data-row]");
   if (!row || start.button !== 0) return;
   start.preventDefault();
-  handle.setPointerCapture(start.pointerId);
   const former = rowsOf(list);
   const ended = new AbortController();
   const { signal } = ended;
@@ -48,9 +47,10 @@ function drag(list, handle, start) {
     const index = rowsOf(list).indexOf(row);
     if (index !== former.indexOf(row)) send(row, index);
   };
-  handle.addEventListener("pointermove", follow, { signal });
-  handle.addEventListener("pointerup", drop, { signal });
-  handle.addEventListener("pointercancel", cancel, { signal });
+  // A row that moves in the page would lose the capture of the pointer.
+  document.addEventListener("pointermove", follow, { signal });
+  document.addEventListener("pointerup", drop, { signal });
+  document.addEventListener("pointercancel", cancel, { signal });
   const handleKey = (/** @type {KeyboardEvent} */ { key }) => key === "Escape" && cancel();
   document.addEventListener("keydown", handleKey, { signal });
 }
