@@ -44,6 +44,9 @@ async def test_series_is_made_ordered_and_watched_by_keyboard(
     await page.get_by_label("Title").press("Enter")
     await expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
     series_id = page.url.split("/")[-2]
+    await page.get_by_label("Description").press_sequentially("For beginners")
+    await page.get_by_role("button", name="Save changes").press("Enter")
+    await expect(page.get_by_text("Saved.")).to_be_visible()
 
     for video_id in (ready_video, second_video):
         await page.goto(f"/videos/{video_id}/edit")
@@ -63,6 +66,7 @@ async def test_series_is_made_ordered_and_watched_by_keyboard(
     await expect(page.locator("[data-detail-live]")).to_have_text("Moved to 2 of 2.")
 
     await page.goto(f"/series/{series_id}")
+    await expect(page.get_by_text("For beginners")).to_be_visible()
     assert await titles_of(page) == ["A second video", "A ready video"]
     await page.get_by_role("link", name="Play all").press("Enter")
     await page.wait_for_url(f"**/videos/{second_video}?series={series_id}*")

@@ -141,7 +141,8 @@ async def test_workshop_adds_a_video_to_series_and_removes_it(cast: Cast) -> Non
     text = await page(editor, workshop)
     assert "Not mine" in text
     assert f"/series/{others}/remove" not in text
-    await send(editor, f"/videos/{video.id}/series/{series_id}/remove", {}, 303)
+    removed = await send_fields(editor, f"/series/{series_id}/videos/{video.id}/remove?at=workshop")
+    assert removed.headers["Location"] == f"{workshop}#series"
     assert await videos_of(editor, series_id) == []
     hidden = await make_series(
         cast.senders["admin"][0], video, title="Hidden", visibility="private"

@@ -86,11 +86,7 @@ async def panel(video_id: str) -> str:
 async def suggest_holders(video_id: str) -> str:
     """Return accounts and groups that match the last of the typed names, as options of a list."""
     await require_video(video_id)
-    earlier, comma, typed = request.args.get("added", "").rpartition(",")
-    before = f"{earlier}{comma} " if comma else ""
-    return await render_template(
-        "editing/_holders.html", before=before, holders=await directory.suggest(typed)
-    )
+    return await render_suggestions()
 
 
 @blueprint.post("/videos/<video_id>/access")
@@ -195,6 +191,15 @@ async def save(video_id: str) -> AccessForm:
         other=_access_texts(other, holders, person, video.owner_id),
     )
     return cast(AccessForm, merged_form)
+
+
+async def render_suggestions() -> str:
+    """Return accounts and groups that match the last of the typed names, as options of a list."""
+    earlier, comma, typed = request.args.get("added", "").rpartition(",")
+    before = f"{earlier}{comma} " if comma else ""
+    return await render_template(
+        "editing/_holders.html", before=before, holders=await directory.suggest(typed)
+    )
 
 
 def visibility_choices(person: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:

@@ -6,6 +6,4 @@ others were not in it. Begin with `service`.
 
 from portal.videos.feature import Feature
 
-FEATURE = Feature(
-    name="series", routes=("api", "access_api", "pages", "editing"), panels=("editing",)
-)
+FEATURE = Feature(name="series", routes=("api", "pages", "editing"), panels=("editing",))

@@ -1,7 +1,6 @@
 """JSON API of series: their records, their lists of videos, and lists of series."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Self
 from uuid import UUID
 
@@ -17,14 +16,15 @@ from quart_schema import (
 
 from portal.accounts.permissions import Audience, Principal
 from portal.database.models import Visibility
-from portal.errors import FieldError, InvalidRequest
+from portal.errors import AccessChanged, FieldError, InvalidRequest
 from portal.events.records import Shape, Time, Uri
 from portal.features.series import service
-from portal.features.series.service import MAX_VIDEOS, Place, Series, SeriesSummary
+from portal.features.series.service import MAX_VIDEOS, Series, SeriesSummary
 from portal.http import json_bodies
 from portal.http.addresses import public_url
 from portal.http.auth import Policy, account_id, policy, principal
 from portal.http.composition import web_context
+from portal.http.schemas.access import AudienceRecord, audience_record
 from portal.http.schemas.base import ClosedShape, EditHeaders, Problem, Text, reject_if
 from portal.http.schemas.metadata import Description
 from portal.http.schemas.validation import validated, validated_query
@@ -33,6 +33,7 @@ from portal.http.server.limits import Body
 from portal.locale.messages import Message
 from portal.text import is_blank
 from portal.videos.metadata import MAX_TITLE_LENGTH
+from portal.videos.visibility import access_of, audience_with
 
 blueprint = Blueprint("api_series", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Series"])
@@ -150,12 +151,6 @@ class SeriesVideos(ClosedShape):
     )
 
 
-class SeriesConflict(Problem):
-    """Problem details with the recorded series. The ETag header names its version."""
-
-    present: SeriesWithVideos = Field(description="The recorded series.")
-
-
 @blueprint.get("/series")
 @policy(Policy.WATCH, headers=("ETag",))
 @document_querystring(SeriesQuery)
@@ -168,7 +163,7 @@ async def list_series() -> Response:
     """
     parameters = validated_query(SeriesQuery, request.args)
     reader = await principal()
-    after = Place.parse(parameters.cursor) if parameters.cursor else None
+    after = service.parse_place(parameters.cursor) if parameters.cursor else None
     if parameters.cursor and after is None:
         fault = Message("The cursor belongs to another query. Repeat the request without `cursor`.")
         raise InvalidRequest([FieldError("/cursor", fault)])
@@ -219,7 +214,7 @@ async def get_series(series_id: str) -> Response:
 @document_headers(EditHeaders)
 @document_request(SeriesPatch)
 @document_response(SeriesWithVideos)
-@document_response(SeriesConflict, 412)
+@document_response(Problem, 412)
 async def patch_series(series_id: str) -> Response:
     """Change the members of a series that a JSON merge patch (RFC 7396) names.
 
@@ -230,15 +225,14 @@ async def patch_series(series_id: str) -> Response:
     versions = json_bodies.named_versions(is_required=True)
     body = await json_bodies.read_json(mimetypes=PATCH.content_types)
     patch = validated(SeriesPatch, body)
-    async with json_bodies.showing_present(partial(_present, series_id)):
-        await service.edit(series.id, patch.applied, versions=versions)
+    await service.edit(series.id, patch.applied, versions=versions)
     return await _record_response(series_id)
 
 
 @blueprint.delete("/series/<series_id>")
 @policy(Policy.PUBLISH)
 @document_headers(EditHeaders)
-@document_response(SeriesConflict, 412)
+@document_response(Problem, 412)
 async def delete_series(series_id: str) -> Response:
     """Delete a series, but none of its videos.
 
@@ -246,8 +240,7 @@ async def delete_series(series_id: str) -> Response:
     """
     series = await service.read_editable(series_id, await principal())
     versions = json_bodies.named_versions(is_required=True)
-    async with json_bodies.showing_present(partial(_present, series_id)):
-        await service.remove(series.id, versions=versions)
+    await service.remove(series.id, versions=versions)
     return Response(status=204)
 
 
@@ -256,7 +249,7 @@ async def delete_series(series_id: str) -> Response:
 @document_headers(EditHeaders)
 @document_request(SeriesVideos)
 @document_response(SeriesWithVideos)
-@document_response(SeriesConflict, 412)
+@document_response(Problem, 412)
 async def put_videos(series_id: str) -> Response:
     """Replace the videos of a series, and their order.
 
@@ -267,24 +260,68 @@ async def put_videos(series_id: str) -> Response:
     series = await service.read_editable(series_id, editor)
     versions = json_bodies.named_versions(is_required=True)
     chosen = validated(SeriesVideos, await json_bodies.read_json()).video_ids
-    async with json_bodies.showing_present(partial(_present, series_id)):
-        await service.replace_videos(series.id, chosen, by=editor, versions=versions)
+    await service.replace_videos(series.id, chosen, by=editor, versions=versions)
     return await _record_response(series_id)
 
 
+@blueprint.get("/series/<series_id>/access")
+@policy(Policy.PUBLISH, headers=("ETag",))
+@document_response(AudienceRecord)
+async def get_series_access(series_id: str) -> Response:
+    """Read the audience of a series that you may edit.
+
+    Send the ETag back in If-Match when you change the audience.
+    """
+    series = await service.read_editable(series_id, await principal())
+    response = await _access_response(series)
+    return await response.make_conditional(request)
+
+
+@blueprint.put("/series/<series_id>/access")
+@policy(Policy.PUBLISH, headers=("ETag",))
+@document_headers(EditHeaders)
+@document_request(AudienceRecord)
+@document_response(AudienceRecord)
+async def put_series_access(series_id: str) -> Response:
+    """Change the audience of a series; that of its videos stays.
+
+    If-Match must name the version that you read, or be `*`. If someone else has changed the
+    audience since, nothing is written.
+    """
+    series = await service.read_editable(series_id, await principal())
+    versions = json_bodies.named_versions(is_required=True)
+    record = validated(AudienceRecord, await json_bodies.read_json())
+    access = await record.value()
+
+    def alter(recorded: Series) -> Series:
+        present = access_of(recorded.audience)
+        shares = present.shares if record.shares is None else access.shares
+        changed = replace(access, shares=shares)
+        return replace(recorded, audience=audience_with(changed, recorded.audience.owner_id))
+
+    changed = await service.edit(
+        series.id,
+        alter,
+        versions=versions,
+        version_of=lambda recorded: access_of(recorded.audience).version,
+        conflict=AccessChanged,
+    )
+    return await _access_response(changed)
+
+
 async def _record_response(series_id: str, status: int = 200) -> Response:
-    """Return the record of a series, with an ETag that begins with its version."""
-    record, version = await _present(series_id)
-    response = await conditional_response(record.model_dump_json(), version=version)
+    """Return a series as the caller sees it, with an ETag that begins with its version."""
+    reader = await principal()
+    series = await service.read_series(series_id, reader)
+    videos = await service.fetch_videos_of(series.id, reader)
+    record = SeriesWithVideos.of(series, reader, video_ids=[video.id for video in videos])
+    response = await conditional_response(record.model_dump_json(), version=str(series.version))
     if response.status_code == 200:
         response.status_code = status
     return response
 
 
-async def _present(series_id: str) -> tuple[SeriesWithVideos, str]:
-    """Return a series as the caller sees it, and its version."""
-    reader = await principal()
-    series = await service.read_series(series_id, reader)
-    videos = await service.fetch_videos_of(series.id, reader)
-    record = SeriesWithVideos.of(series, reader, video_ids=[video.id for video in videos])
-    return record, str(series.version)
+async def _access_response(series: Series) -> Response:
+    access = access_of(series.audience)
+    record = await audience_record(access)
+    return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)

@@ -11,7 +11,6 @@ from uuid import UUID
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
-from portal.accounts import directory
 from portal.accounts.directory import Holder, fetch_holders
 from portal.accounts.permissions import EVERYONES, Action, Principal, Right
 from portal.database.models import Video
@@ -20,6 +19,7 @@ from portal.features.editing.pages import Body
 from portal.features.editing.visibility import (
     body_of,
     read_access,
+    render_suggestions,
     visibility_choices,
     with_added,
 )
@@ -130,11 +130,7 @@ async def save(series_id: str) -> ResponseReturnValue:
 async def suggest_holders(series_id: str) -> str:
     """Return accounts and groups that match the last of the typed names, as options of a list."""
     await service.read_editable(series_id, await principal())
-    earlier, comma, typed = request.args.get("added", "").rpartition(",")
-    before = f"{earlier}{comma} " if comma else ""
-    return await render_template(
-        "editing/_holders.html", before=before, holders=await directory.suggest(typed)
-    )
+    return await render_suggestions()
 
 
 @blueprint.post("/series/<series_id>/videos/<uuid:member_id>")
@@ -157,10 +153,12 @@ async def move(series_id: str, member_id: UUID) -> ResponseReturnValue:
 @blueprint.post("/series/<series_id>/videos/<uuid:member_id>/remove")
 @policy(Policy.PUBLISH)
 async def remove(series_id: str, member_id: UUID) -> ResponseReturnValue:
-    """Remove a video from a series."""
+    """Remove a video from a series. `at` is `workshop` if the workshop of the video asks."""
     editor = await principal()
     series = await service.read_editable(series_id, editor)
     await service.remove_video(series.id, member_id, by=editor)
+    if request.args.get("at") == "workshop":
+        return redirect_to_panel(member_id, "series")
     return await _list_response(series, editor)
 
 
@@ -193,17 +191,6 @@ async def add_to_series(video_id: str) -> ResponseReturnValue:
     except InvalidRequest as exc:
         fault = exc.errors[-1].message
         return await render_workshop(video, {"series_fault": fault}), exc.status
-    return redirect_to_panel(video.id, "series")
-
-
-@blueprint.post("/videos/<video_id>/series/<series_id>/remove")
-@policy(Policy.EDIT)
-async def remove_from_series(video_id: str, series_id: str) -> ResponseReturnValue:
-    """Remove a video from a series, and show the panel of its workshop."""
-    video = await read_video(video_id)
-    editor = await principal()
-    series = await service.read_editable(series_id, editor)
-    await service.remove_video(series.id, video.id, by=editor)
     return redirect_to_panel(video.id, "series")
 
 
@@ -247,9 +234,8 @@ async def _render_editor(series: SeriesSummary, form: SeriesForm, person: Princi
 async def _list_response(series: Series, editor: Principal, **values: Any) -> ResponseReturnValue:
     """Return the list of a series to scripts, or else redirect to its page."""
     if "HX-Request" not in request.headers:
-        anchor = "series-videos"
-        address = url_for("series_editing.editor", series_id=series.id, _anchor=anchor)
-        return redirect(address, 303)
+        address = url_for("series_editing.editor", series_id=series.id)
+        return redirect(f"{address}#series-videos", 303)
     videos = await service.fetch_videos_of(series.id, editor)
     return await render_template(
         "series/_order.html", series=series, videos=videos, is_news=True, **values

@@ -14,7 +14,7 @@ from portal.database.models import Video, VideoStatus, Visibility
 from portal.errors import InvalidRequest, SeriesNotFound
 from portal.features.series import service
 from portal.features.series.api import NewSeries
-from portal.features.series.service import Place, SeriesSummary
+from portal.features.series.service import SeriesSummary
 from portal.http.auth import Policy, account_id, policy, principal
 from portal.http.composition import web_context
 from portal.http.schemas.validation import validated
@@ -122,7 +122,7 @@ async def page(series_id: str) -> str:
 
 async def _render_index(**values: Any) -> str:
     viewer = await principal()
-    after = Place.parse(request.args.get("after", ""))
+    after = service.parse_place(request.args.get("after", ""))
     listed, following = await service.list_series(viewer, limit=PAGE_SIZE, after=after)
     first_ids: list[UUID] = [series.first_id for series in listed if series.first_id]
     return await render_template(

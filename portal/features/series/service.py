@@ -9,8 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Self
+from datetime import datetime
 from uuid import UUID, uuid4
 
 from psycopg import sql
@@ -45,14 +44,13 @@ from portal.errors import (
 from portal.events.log import AuditAction, changed_fields, record_action
 from portal.events.records import AUDIENCE_COLUMNS
 from portal.locale.messages import Message, numeral
+from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.reading import check_version, parse_video_id
 from portal.videos.visibility import access_of
 
 MAX_VIDEOS = 500
 # Series that a person may choose from in the workshop, the newest.
 MAX_CHOICES = 200
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 COLUMNS = ", ".join(("id", "title", "description", *AUDIENCE_COLUMNS, "version, created_at"))
 # Columns of videos that lists show.
 SHOWN = """
@@ -131,39 +129,24 @@ class SeriesSummary(Series):
     first_id: UUID | None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Place in a list of series, after one of them; the newest come first."""
-
-    created_at: datetime
-    series_id: UUID
-
-    def __str__(self) -> str:
-        return f"{(self.created_at - EPOCH) // MICROSECOND}-{self.series_id.hex}"
-
-    @classmethod
-    def parse(cls, text: str) -> Self | None:
-        """Return the place that a text names; None if it names none."""
-        number, _, series_id = text.partition("-")
-        try:
-            return cls(EPOCH + int(number[:20]) * MICROSECOND, UUID(hex=series_id))
-        except (ValueError, OverflowError):
-            return None
+def parse_place(text: str) -> Cursor | None:
+    """Return a place in the list of series, which has the order of the library's newest videos."""
+    return Cursor.parse(text, LibraryQuery())
 
 
 async def list_series(
-    reader: Principal, *, limit: int, after: Place | None = None
-) -> tuple[list[SeriesSummary], Place | None]:
+    reader: Principal, *, limit: int, after: Cursor | None = None
+) -> tuple[list[SeriesSummary], Cursor | None]:
     """Return a page of the series that a reader's lists include, and the place of the next page."""
     condition = listed_for(reader)
     if after is not None:
-        place = {"at": after.created_at, "id": after.series_id}
+        place = {"at": after.value, "id": after.video_id}
         beyond = sql_with("(created_at, id) < ({at}, {id})", **place)
         condition = sql_with("{listed} AND {beyond}", listed=condition, beyond=beyond)
     page = await _summaries(condition, reader, limit=limit + 1)
     if len(page) <= limit:
         return page, None
-    return page[:limit], Place(page[limit - 1].created_at, page[limit - 1].id)
+    return page[:limit], Cursor(0, page[limit - 1].created_at, page[limit - 1].id)
 
 
 async def has_listed(reader: Principal) -> bool:
@@ -286,11 +269,7 @@ async def replace_videos(
 
 async def add_video(series_id: UUID, video_id: UUID, *, by: Principal) -> None:
     """Add a video at the end of a series, unless it is in it. Raises as `replace_videos`."""
-
-    def append(seen: Sequence[UUID]) -> Sequence[UUID]:
-        return seen if video_id in seen else [*seen, video_id]
-
-    await _arrange(series_id, append, by=by, added=[video_id])
+    await _arrange(series_id, lambda seen: [*seen, video_id], by=by, added=[video_id])
 
 
 async def remove_video(series_id: UUID, video_id: UUID, *, by: Principal) -> None:
@@ -303,15 +282,7 @@ async def move_video(series_id: UUID, video_id: UUID, index: int, *, by: Princip
 
     An index outside of the list is the nearest end. Raises `SeriesNotFound`.
     """
-
-    def move(seen: Sequence[UUID]) -> Sequence[UUID]:
-        others = [one for one in seen if one != video_id]
-        if len(others) == len(seen):
-            return seen
-        at = max(index, 0)
-        return [*others[:at], video_id, *others[at:]]
-
-    await _arrange(series_id, move, by=by)
+    await _arrange(series_id, lambda seen: _moved(seen, video_id, max(index, 0)), by=by)
 
 
 def with_hidden(
@@ -323,6 +294,11 @@ def with_hidden(
         if video_id in hidden:
             arranged.insert(index, video_id)
     return arranged
+
+
+def _moved(seen: Sequence[UUID], video_id: UUID, index: int) -> Sequence[UUID]:
+    others = [one for one in seen if one != video_id]
+    return [*others[:index], video_id, *others[index:]] if video_id in seen else seen
 
 
 async def _arrange(
@@ -353,15 +329,13 @@ async def _arrange(
 
 def _check_added(added: Sequence[UUID], sees: Mapping[UUID, bool], count: int) -> None:
     """Raise `InvalidRequest` for videos that can't be added, and for too many in a series."""
-    faults = []
-    for index, video_id in enumerate(added):
-        if not sees.get(video_id):
-            message = Message("There is no video with this id that you can see.")
-        elif video_id in added[:index]:
-            message = Message("This video is named twice.")
-        else:
-            continue
-        faults.append(FieldError(f"/videoIds/{index}", message))
+    unknown = Message("There is no video with this id that you can see.")
+    repeated = Message("This video is named twice.")
+    faults = [
+        FieldError(f"/videoIds/{index}", repeated if sees.get(video_id) else unknown)
+        for index, video_id in enumerate(added)
+        if not sees.get(video_id) or video_id in added[:index]
+    ]
     if count > MAX_VIDEOS:
         limit = numeral(MAX_VIDEOS)
         message = Message("A series has at most %(limit)s videos.", limit=limit)

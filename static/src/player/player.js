@@ -97,6 +97,8 @@ class Player {
     await this.#open(startPosition_s(video));
     // Browsers may refuse to play with sound.
     const isContinued = location.hash === PLAY;
+    // A reload should not start the video again.
+    if (isContinued) history.replaceState(history.state, "", location.pathname + location.search);
     if (isContinued || query.get("autoplay") === "1") video.play().catch(() => {});
   }
 

@@ -73,13 +73,7 @@ export function startUpNext(panel, signal) {
   // Events of media don't bubble. The player may appear after this.
   const ofPlayer = { signal, capture: true };
   document.addEventListener("ended", ({ target }) => isPlayer(target) && offer(), ofPlayer);
-  const handlePlaying = (/** @type {Event} */ { target }) => {
-    if (!isPlayer(target)) return;
-    hide();
-    // A reload should not start the video again.
-    if (location.hash === PLAY) history.replaceState(history.state, "", pathOf(location));
-  };
-  document.addEventListener("playing", handlePlaying, ofPlayer);
+  document.addEventListener("playing", ({ target }) => isPlayer(target) && hide(), ofPlayer);
   signal.addEventListener("abort", stop);
 }
 
@@ -92,11 +86,6 @@ function isPlayer(target) {
 function isCalm() {
   const { saveData } = /** @type {any} */ (navigator).connection ?? {};
   return saveData || matchMedia("(prefers-reduced-motion: reduce)").matches;
-}
-
-/** Return an address without its fragment. @param {Location} address */
-function pathOf({ pathname, search }) {
-  return pathname + search;
 }
 
 /** Show the present video in a list that scrolls. @param {HTMLElement} panel */
