@@ -26,10 +26,15 @@ from portal.locale.messages import Message
 FREE_TRIES = 5
 CODE_DIGITS = 8
 
-SHARED = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM publications WHERE admitted_ids @> ARRAY[%s]"  # noqa: S608
+COLUMNS = ", ".join(AUDIENCE_COLUMNS)
+SHARED = f"""
+SELECT {COLUMNS} FROM publications WHERE admitted_ids @> ARRAY[%s]
+UNION ALL SELECT {COLUMNS} FROM series WHERE admitted_ids @> ARRAY[%s]
+"""  # noqa: S608 - put together from constants
 UNUSED = """
 DELETE FROM guests WHERE created_at < now() - interval '1 day'
   AND NOT EXISTS (SELECT FROM publications WHERE admitted_ids @> ARRAY[guests.id])
+  AND NOT EXISTS (SELECT FROM series WHERE admitted_ids @> ARRAY[guests.id])
 """
 
 
@@ -66,14 +71,14 @@ async def invite(email: str) -> GuestLink:
 async def renew(guest_id: UUID, *, by: Principal) -> GuestLink:
     """Replace a guest's link and code. The guest's browser is signed out.
 
-    Only those may do it who can edit all videos that are shared with the guest: others would see
+    Only those may do it who can edit all that is shared with the guest: others would see
     more by the new link than without it. Raises `NotAllowed` and `LinkNotValid`.
     """
     async with transaction():
         guest = await Guest.filter(id=guest_id).select_for_update().get_or_none()
         if guest is None:
             raise LinkNotValid
-        shared = [audience_in(row) for row in await fetch_rows(SHARED, guest_id)]
+        shared = [audience_in(row) for row in await fetch_rows(SHARED, guest_id, guest_id)]
         if not all(by.may(Action.EDIT, on=audience) for audience in shared):
             raise NotAllowed(
                 Message("This guest also watches videos that you can't edit. Ask an admin.")
@@ -124,7 +129,7 @@ async def fetch_guests(digests: Sequence[str]) -> dict[str, Guest]:
 
 
 async def delete_unused() -> None:
-    """Delete the guests that no video is shared with."""
+    """Delete the guests that nothing is shared with."""
     await execute(UNUSED)
 
 

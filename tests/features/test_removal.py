@@ -31,7 +31,8 @@ UNREAD = ("/api/events/stream",)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["downloads", "groups", "imports", "posters", "schedule", "statistics", "webhooks"]
+    "name",
+    ["downloads", "groups", "imports", "posters", "schedule", "series", "statistics", "webhooks"],
 )
 async def test_portal_works_without_a_feature(
     name: str, services: dict[str, str], short_video: Path, tmp_path: Path

@@ -70,10 +70,8 @@ FITTING = (
     # A viewer who saves a file may have it made.
     (r"POST (/api)?/videos/[^/]+/downloads/[^/]+", Policy.WATCH),
     (r"GET /videos/[^/]+/(captions/(tracks|<language>.vtt)|chapters.vtt)", Policy.PLAY),
-    (
-        r"GET .+/(edit|facts|poster|access(/holders)?|panel|replacement|cuts(/editor|/state)?)",
-        Policy.EDIT,
-    ),
+    (r"GET /videos/[^/]+/access/holders", Policy.EDIT),
+    (r"GET .+/(edit|facts|poster|access|panel|replacement|cuts(/editor|/state)?)", Policy.EDIT),
     (r"POST /videos/[^/]+/unlock", Policy.ANYONE),
     (r"(POST|PUT) .*/videos/.+", Policy.EDIT),
     (r"\w+ .+/(playback-)?links(/.+)?", Policy.EDIT),

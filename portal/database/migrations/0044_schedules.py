@@ -15,6 +15,6 @@ CREATE TABLE schedules (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0042_groups")]
+    dependencies = [("portal", "0043_series")]
 
     operations = [ops.RunSQL(TABLE)]
