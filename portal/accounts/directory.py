@@ -1,11 +1,15 @@
 """Accounts and groups by id and by name, for people who share videos with them."""
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
 from portal.database.connection import Row, fetch_rows
+from portal.errors import FieldError, InvalidRequest
+from portal.locale.messages import Message
+from portal.text import shown
 
 # People type a part of a name, and choose from the first ones.
 MAX_SUGGESTIONS = 10
@@ -65,6 +69,37 @@ async def find_by_names(names: Collection[str]) -> dict[str, Holder]:
     wanted = [name.strip().lower().replace("\0", "") for name in names]
     holders = _holders(await fetch_rows(BY_NAME, wanted)) if wanted else []
     return {holder.name.lower(): holder for holder in holders}
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a text, which are divided by commas, semicolons or line feeds."""
+    return [name.strip() for name in re.split(r"[,;\n]", text) if name.strip()]
+
+
+async def match_names(names: Collection[str]) -> tuple[frozenset[UUID], list[str]]:
+    """Return the ids of the accounts and groups with these names, and the unknown names."""
+    holders = await find_by_names(names)
+    unknown = [name for name in dict.fromkeys(names) if name.strip().lower() not in holders]
+    return frozenset(holder.id for holder in holders.values()), unknown
+
+
+async def require_names(names: Collection[str], *, pointer: str) -> frozenset[UUID]:
+    """Return the ids of the accounts and groups with these names.
+
+    Raises `InvalidRequest`, with a fault at this pointer for each unknown name.
+    """
+    ids, unknown = await match_names(names)
+    if unknown:
+        raise InvalidRequest([FieldError(pointer, unknown_name_fault(name)) for name in unknown])
+    return ids
+
+
+def unknown_name_fault(name: str) -> Message:
+    """Return that no account and no group has a name, and the remedy."""
+    return Message(
+        "“%(name)s” is nobody here. Give the e-mail address of an account, or the name of a group.",
+        name=shown(name),
+    )
 
 
 async def suggest(text: str) -> list[Holder]:

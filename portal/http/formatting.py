@@ -17,6 +17,7 @@ from portal.database.models import Visibility
 from portal.locale.messages import Message, PluralMessage, numeral
 from portal.text import date_in_words, http_address, shown, size_in_words, split_tags
 from portal.transcoding.planning.described_times import DescribedTimes, find_times
+from portal.videos.visibility import MEMBERS
 
 # Instructions for search engines about links in texts of users.
 REL = "nofollow noopener ugc"
@@ -34,11 +35,12 @@ COUNT_UNITS = (
     Message("%(number)sM views"),
     Message("%(number)sB views"),
 )
-VISIBILITIES = {
+VISIBILITIES: dict[str, Message] = {
     # Translators: who can watch a video.
     Visibility.PUBLIC: Message("Public"),
     Visibility.UNLISTED: Message("Unlisted"),
     Visibility.PRIVATE: Message("Private"),
+    MEMBERS: Message("Members"),
 }
 ROLES = {
     # Translators: role of an account.
@@ -128,8 +130,8 @@ def views_in_words(views: int) -> Message:
 
 
 def visibility_words(visibility: str) -> Message:
-    """Return a visibility in words, for a label."""
-    return VISIBILITIES[Visibility(visibility)]
+    """Return a visibility, or the choice `MEMBERS`, in words, for a label."""
+    return VISIBILITIES[visibility]
 
 
 def role_words(role: str) -> Message:

@@ -5,12 +5,13 @@ No transaction spans a call to storage.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from uuid import UUID, uuid4
 
 from portal import errors
+from portal.accounts import directory
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, server_time, transaction
 from portal.database.models import (
@@ -140,19 +141,22 @@ async def publish(
     storage: Storage,
     max_source_bytes: int,
     audience: Audience,
+    shared_with: Collection[str] = (),
     quota: Quota = NO_QUOTA,
 ) -> tuple[Video, bool]:
     """Create the video of an upload and queue its transcoding, in one transaction.
 
-    Return the video and whether it is new: a repetition with the same key and metadata returns the
-    same video, so a retry after a lost response is safe. A signed PUT can't limit the size of a
-    file, so a file that is too large is removed here. A `max_source_bytes` of 0 is no limit.
+    A new video has this audience, and is shared with the accounts and groups that are named in
+    `shared_with`. Return the video and whether it is new: a repetition with the same key and
+    metadata returns the same video, so a retry after a lost response is safe. A signed PUT can't
+    limit the size of a file, so a file that is too large is removed here. A `max_source_bytes` of 0
+    is no limit.
 
     Raises:
         UploadNotFound: storage has no file, or an empty one, under the key, or the upload in parts
             is not complete.
         InvalidRequest: the key was not issued to this account, the file is too large, or was sent
-            with a `Content-Encoding`.
+            with a `Content-Encoding`, or `shared_with` has an unknown name.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
         VisibilityDiffers: the video of the key has another visibility than the submission.
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
@@ -170,6 +174,8 @@ async def publish(
         if await Version.exists(storage_key=upload.key):
             raise errors.KeyAlreadyUsed
         source = check_stored(upload, stored, max_source_bytes)
+        named_ids = await directory.require_names(shared_with, pointer="/share")
+        audience = replace(audience, admitted_ids=audience.admitted_ids | named_ids)
         refusal = await room_refusal(upload, source, owner_id, quota)
         if refusal is None:
             video = await _insert_video(submission, source, audience)
@@ -302,6 +308,7 @@ async def _insert_video(submission: Submission, source: ObjectInfo, audience: Au
         owner_id=audience.owner_id,
         visibility=audience.visibility,
         signed_in_only=audience.signed_in_only,
+        admitted_ids=list(audience.admitted_ids),
         created_at=now,
         updated_at=now,
     )

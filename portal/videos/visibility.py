@@ -24,8 +24,16 @@ from portal.videos.reading import check_version, locked_video
 
 MAX_EMBED_ORIGINS = 20
 MAX_SHARES = 500
+# Choice of forms beside the visibilities: private, and for everyone with an account.
+MEMBERS = "members"
+# Choices of forms, from the largest audience to the smallest.
+CHOICES = (Visibility.PUBLIC, Visibility.UNLISTED, MEMBERS, Visibility.PRIVATE)
 # Guessing is slow (`accounts.tries`), so people may pass on a short one.
 MIN_PASSWORD_LENGTH = 6
+
+
+class TooManyShares(Exception):
+    """The video is shared with as many accounts and groups as it can be."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -89,6 +97,25 @@ def _united_shares(
 def shares_of(rights: Mapping[UUID, Right]) -> tuple[Share, ...]:
     """Return rights by account or group as ordered shares."""
     return tuple(sorted(Share(holder_id, right) for holder_id, right in rights.items()))
+
+
+def with_viewers(access: VideoAccess, holder_ids: Iterable[UUID]) -> VideoAccess:
+    """Return access that is shared with these accounts and groups, too; present rights stay.
+
+    Raises `TooManyShares`.
+    """
+    present = {share.holder_id: share.right for share in access.shares}
+    rights = dict.fromkeys(holder_ids, Right.WATCH) | present
+    if len(rights) > MAX_SHARES:
+        raise TooManyShares
+    return replace(access, shares=shares_of(rights))
+
+
+def with_choice(access: VideoAccess, choice: str) -> VideoAccess:
+    """Return access with one of `CHOICES`."""
+    signed_in_only = choice == MEMBERS
+    visibility = Visibility.PRIVATE if signed_in_only else Visibility(choice)
+    return replace(access, visibility=visibility, signed_in_only=signed_in_only)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from api_client import answered, problem
+from api_client import answered, counts, faults, metadata, problem, uploaded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_texts import page, send, words_of
@@ -26,9 +26,12 @@ from portal.accounts.permissions import (
 )
 from portal.database.account_models import Account, Role
 from portal.database.connection import run_query, sql_with
+from portal.database.event_models import Event
 from portal.database.models import Video, Visibility
 from portal.events.records import AUDIENCE_COLUMNS
+from portal.http.composition import WebContext
 from portal.videos.visibility import (
+    MAX_SHARES,
     VideoAccess,
     merge_access,
     mergeable,
@@ -190,13 +193,67 @@ async def test_form_adds_changes_and_removes(owner: Sender, edith: Account) -> N
     assert re.search(rf'value="{vera.id}:watch"\s+selected', text)
 
 
-async def test_typing_suggests_accounts_and_groups(editor: Sender, edith: Account) -> None:
-    video = await ready_video(edith)
-    await make_account("vera", Role.VIEWER)
+async def test_typing_suggests_accounts_and_groups(app: Quart, editor: Sender) -> None:
+    vera = await make_account("vera", Role.VIEWER)
     await groups.create("Veterans")
-    text = await page(editor, f"/videos/{video.id}/access/holders?added=choir,%20VE")
-    assert re.findall(r'value="([^"]*)"', text) == ["choir, Veterans", "choir, vera@example.org"]
-    assert "option" not in await page(editor, f"/videos/{video.id}/access/holders?added=")
+    for field in ("added", "share", "shareWith"):
+        text = await page(editor, f"/directory?{field}=choir,%20VE")
+        names = re.findall(r'value="([^"]*)"', text)
+        assert names == ["choir, Veterans", "choir, vera@example.org"]
+    for query in ("?added=", ""):
+        assert "option" not in await page(editor, f"/directory{query}")
+    assert (await (await signed_in(app, vera)).get("/directory?added=v")).status_code == 403
+
+
+async def test_video_is_created_with_its_audience(app: Quart, editor: Sender) -> None:
+    vera = await make_account("vera", Role.VIEWER)
+    choir = await groups.create("The choir")
+    body = metadata(await uploaded(editor))
+    query = "visibility=private&signedInOnly=true&share=%20the%20CHOIR&share=vera@example.org"
+    created = await answered(await editor.post(f"/api/videos?{query}", json=body), 201)
+    expected = VideoAccess(
+        visibility=Visibility.PRIVATE,
+        signed_in_only=True,
+        shares=shares_of(dict.fromkeys((choir.id, vera.id), Right.WATCH)),
+    )
+    assert recorded_access(await Video.get(id=created["id"])) == expected
+    # It never had another audience.
+    events = await Event.all().values_list("action", flat=True)
+    assert [action for action in events if "video" in str(action)] == ["video.published"]
+    seen = await answered(await (await signed_in(app, vera)).get("/api/videos?shared=true"))
+    assert [video["id"] for video in seen["videos"]] == [created["id"]]
+    # A repetition doesn't change the audience, nor look for the names.
+    for again in ("share=ghost", "visibility=private", ""):
+        repeated = await answered(await editor.post(f"/api/videos?{again}", json=body))
+        assert repeated["id"] == created["id"]
+        assert recorded_access(await Video.get(id=created["id"])) == expected
+
+
+async def test_audience_of_a_new_video_has_its_faults(
+    editor: Sender, resources: WebContext
+) -> None:
+    body = metadata(await uploaded(editor))
+    unknown = await editor.post("/api/videos?share=ghost&share=ed@example.org&share=", json=body)
+    errors = (await problem(unknown, 422, "validation_failed"))["errors"]
+    assert {fault["pointer"] for fault in errors} == {"/share"}
+    remedy = "is nobody here. Give the e-mail address of an account, or the name of a group."
+    assert errors[0]["message"] == f"“ghost” {remedy}"
+    many = "&".join(f"share={number}" for number in range(MAX_SHARES + 1))
+    for query, pointer, message in (
+        ("visibility=unlisted&signedInOnly=true", "/signedInOnly", "Only a private video"),
+        ("signedInOnly=true", "/signedInOnly", "Only a private video"),
+        ("signedInOnly=perhaps", "/signedInOnly", ""),
+        ("shares=ghost", "/shares", "Did you mean `share`?"),
+        (many, "/share", "Give at most 500."),
+    ):
+        [fault] = (await faults(await editor.post(f"/api/videos?{query}", json=body))).items()
+        assert fault[0] == pointer, query
+        assert message in fault[1], query
+    for name, remedy in (("signedInOnly", "&signedInOnly=true"), ("shares", "?share=NAME")):
+        response = await editor.post("/api/videos", json={**body, name: True})
+        assert remedy in (await faults(response))[f"/{name}"]
+    assert await counts(resources.config.database_url) == (0, 0)
+    await answered(await editor.post("/api/videos", json=body), 201)
 
 
 async def test_many_editors_share_at_the_same_time(olga: Account) -> None:

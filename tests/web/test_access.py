@@ -59,7 +59,7 @@ FITTING = (
     (r"\w+ /api/groups.*", Policy.MANAGE),
     (r"GET /audit\.jsonl", Policy.MANAGE),
     (r"\w+ (/api)?/webhooks.*", Policy.WEBHOOKS),
-    (r"GET /(upload|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
+    (r"GET /(upload|directory|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
     (r"POST /api/(imports|uploads|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
     (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
     (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
@@ -70,7 +70,6 @@ FITTING = (
     # A viewer who saves a file may have it made.
     (r"POST (/api)?/videos/[^/]+/downloads/[^/]+", Policy.WATCH),
     (r"GET /videos/[^/]+/(captions/(tracks|<language>.vtt)|chapters.vtt)", Policy.PLAY),
-    (r"GET /videos/[^/]+/access/holders", Policy.EDIT),
     (r"GET .+/(edit|facts|poster|access|panel|replacement|cuts(/editor|/state)?)", Policy.EDIT),
     (r"POST /videos/[^/]+/unlock", Policy.ANYONE),
     (r"(POST|PUT) .*/videos/.+", Policy.EDIT),

@@ -3,7 +3,6 @@
 Changes that others have saved since are merged, as in the form for the details.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -14,7 +13,7 @@ from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
 from portal.accounts import directory
-from portal.accounts.directory import Holder, fetch_holders
+from portal.accounts.directory import Holder, fetch_holders, split_names
 from portal.accounts.permissions import EVERYONES, Principal, Right
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
@@ -27,7 +26,7 @@ from portal.http.composition import web_context
 from portal.http.languages import gettext
 from portal.http.schemas.access import AccessRecord
 from portal.http.schemas.validation import validated
-from portal.http.videos import read_video, require_video
+from portal.http.videos import read_video
 from portal.locale.messages import Message
 from portal.text import shown
 from portal.videos.merging import Values
@@ -81,12 +80,18 @@ async def panel(video_id: str) -> str:
     return await render_template("editing/_access.html", form=form)
 
 
-@blueprint.get("/videos/<video_id>/access/holders")
-@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
-async def suggest_holders(video_id: str) -> str:
-    """Return accounts and groups that match the last of the typed names, as options of a list."""
-    await require_video(video_id)
-    return await render_suggestions()
+@blueprint.get("/directory")
+@policy(Policy.PUBLISH)
+async def suggest_holders() -> str:
+    """Return accounts and groups that match the last of the typed names, as options of a list.
+
+    The names are the first parameter: each form has its own name for the field.
+    """
+    earlier, comma, typed = next(iter(request.args.values()), "").rpartition(",")
+    before = f"{earlier}{comma} " if comma else ""
+    return await render_template(
+        "editing/_holders.html", before=before, holders=await directory.suggest(typed)
+    )
 
 
 @blueprint.post("/videos/<video_id>/access")
@@ -193,15 +198,6 @@ async def save(video_id: str) -> AccessForm:
     return cast(AccessForm, merged_form)
 
 
-async def render_suggestions() -> str:
-    """Return accounts and groups that match the last of the typed names, as options of a list."""
-    earlier, comma, typed = request.args.get("added", "").rpartition(",")
-    before = f"{earlier}{comma} " if comma else ""
-    return await render_template(
-        "editing/_holders.html", before=before, holders=await directory.suggest(typed)
-    )
-
-
 def visibility_choices(person: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
     """Return the visibilities: value, name, and audience."""
     # Translators: "Public", "Unlisted" and "Private" are visibilities of a video.
@@ -251,7 +247,7 @@ async def with_added(typed: Body, form: MultiDict[str, str]) -> Body:
 
     If the person wants it, addresses without an account are those of guests.
     """
-    names = [name.strip() for name in re.split(r"[,;\n]", form.get("added", ""))]
+    names = split_names(form.get("added", ""))
     known = await directory.find_by_names(names)
     invites = "invite" in form
     added = [
@@ -261,7 +257,6 @@ async def with_added(typed: Body, form: MultiDict[str, str]) -> Body:
             "kind": "guest" if invites and "@" in name and name.lower() not in known else None,
         }
         for name in names
-        if name
     ]
     return {**typed, "shares": [*typed["shares"], *added]}
 

@@ -51,6 +51,7 @@ from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
 from portal.videos.series import require_series
+from portal.videos.visibility import MAX_SHARES, signed_in_only_fault
 from portal.videos.words import SpokenMatch, find_said
 
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
@@ -101,6 +102,10 @@ class CreateVideoRequest(VideoMetadata):
 
     elsewhere: ClassVar = {
         "visibility": Message("Put it into the query: POST /api/videos?visibility=private."),
+        "signedInOnly": Message(
+            "Put it into the query: POST /api/videos?visibility=private&signedInOnly=true."
+        ),
+        "shares": Message("Put each name into the query: POST /api/videos?share=NAME."),
         "passthrough": Message("Set it with PATCH /api/videos/{id} after you create the video."),
     }
 
@@ -112,6 +117,14 @@ class NewVideoQuery(ClosedShape):
     """Options of a new video."""
 
     visibility: Visibility | None = Field(None, description="Initial visibility of the video.")
+    signed_in_only: bool = Field(
+        False, description="Whether everyone with an account may see the private video."
+    )
+    share: Annotated[tuple[Text, ...], Field(max_length=MAX_SHARES), OneOrMore] = Field(
+        (),
+        description="E-mail address of an account, or name of a group, that may watch the video "
+        "whatever its visibility. Repeat the parameter for more.",
+    )
 
 
 class ImportProblem(Problem):
@@ -237,13 +250,17 @@ async def presign() -> Response:
 async def create_video() -> Response:
     """Create a video from an uploaded file and start its transcoding.
 
-    If you repeat the request with the same key and metadata, it returns 200 with the same record.
-    The visibility is the portal's default unless the query names another one. To change it later,
-    use PATCH /api/videos/{id}.
+    If you repeat the request with the same key and metadata, it returns 200 with the same record,
+    whose audience stays as it is. The visibility is the portal's default unless the query names
+    another one. To change it later, use PATCH /api/videos/{id}; to change the whole audience, use
+    PUT /api/videos/{id}/access.
     """
     web = web_context()
     options = validated_query(NewVideoQuery, request.args)
-    visibility = options.visibility or web.config.default_visibility
+    visibility = Visibility(options.visibility or web.config.default_visibility)
+    fault = signed_in_only_fault(visibility, signed_in_only=options.signed_in_only)
+    if fault:
+        raise InvalidRequest([FieldError("/signedInOnly", fault)])
     categories = await web.categories.names()
     requested = validated(CreateVideoRequest, await json_bodies.read_json(), context=categories)
     video, is_new = await publishing.publish(
@@ -255,7 +272,8 @@ async def create_video() -> Response:
         ),
         storage=web.storage,
         max_source_bytes=web.config.max_source_bytes,
-        audience=Audience(Visibility(visibility), owner_id=await account_id()),
+        audience=Audience(visibility, options.signed_in_only, owner_id=await account_id()),
+        shared_with=options.share,
         quota=web.quota,
     )
     response = json_bodies.json_response(CreatedVideo.model_validate(video), 201 if is_new else 200)

@@ -19,7 +19,6 @@ from portal.features.editing.pages import Body
 from portal.features.editing.visibility import (
     body_of,
     read_access,
-    render_suggestions,
     visibility_choices,
     with_added,
 )
@@ -123,14 +122,6 @@ async def save(series_id: str) -> ResponseReturnValue:
     if not editor.may(Action.EDIT, on=changed.audience):
         return redirect(url_for("series.index"), 303)
     return redirect(url_for("series_editing.editor", series_id=series.id, saved=1), 303)
-
-
-@blueprint.get("/series/<series_id>/holders")
-@policy(Policy.PUBLISH)
-async def suggest_holders(series_id: str) -> str:
-    """Return accounts and groups that match the last of the typed names, as options of a list."""
-    await service.read_editable(series_id, await principal())
-    return await render_suggestions()
 
 
 @blueprint.post("/series/<series_id>/videos/<uuid:member_id>")

@@ -8,7 +8,12 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic_core import InitErrorDetails, ValidationError
 
-from portal.accounts.directory import HolderKind, fetch_holders, find_by_names
+from portal.accounts.directory import (
+    HolderKind,
+    fetch_holders,
+    find_by_names,
+    unknown_name_fault,
+)
 from portal.accounts.passwords import MAX_LENGTH, Passwords
 from portal.accounts.permissions import Right
 from portal.database.models import Visibility
@@ -184,11 +189,7 @@ async def _resolved(shares: Sequence[ShareRecord]) -> tuple[Share, ...]:
         elif share.id is None and named:
             rights[named.id] = share.right
         else:
-            message = Message(
-                "“%(name)s” is nobody here. Give the e-mail address of an account, or the name of "
-                "a group.",
-                name=shown(share.name or str(share.id or "")),
-            )
+            message = unknown_name_fault(share.name or str(share.id or ""))
             pointer = f"/shares/{number}/{'name' if share.id is None else 'id'}"
             faults.append(FieldError(pointer, message))
     if faults:
