@@ -15,8 +15,8 @@ const NO_LIMITS = { size_bytes: 0, duration_s: 0, pixels: 0 };
 const SIZE_BYTES = 1000;
 const LARGE_BYTES = 100 * MIB;
 const METADATA = { title: "Sea", description: "", categoryIds: [1], tags: "" };
-const DETAILS = { ...METADATA, visibility: "private" };
-const BLANK = { title: "", description: "", categoryIds: [], tags: "", visibility: "unlisted" };
+const DETAILS = { ...METADATA, visibility: "private", share: "" };
+const BLANK = { title: "", description: "", categoryIds: [], tags: "", visibility: "unlisted", share: "" };
 
 /** A file of a thousand bytes. */
 function film(name, type = "video/mp4") {
@@ -465,6 +465,29 @@ test("details are applied to all uploads, without a wider visibility unless conf
   assert.deepEqual(given(false).map(({ visibility }) => visibility), ["private", "unlisted", "public"]);
   assert.deepEqual(given(true).map(({ visibility }) => visibility), ["unlisted", "unlisted", "unlisted"]);
   assert.deepEqual(given(false).map(({ tags }) => tags), ["sea", "sea", "sea"]);
+});
+
+test("names are applied to all uploads, and members are more viewers than a private video has", () => {
+  const edited = (number, changes) => ({ type: "edited", number, details: { ...BLANK, ...changes }, pointer: "" });
+  const files = chosen(film("a.mp4"), film("b.mp4"), film("c.mp4"));
+  const before = after(initialState(NO_LIMITS, BLANK), files, edited(1, { visibility: "private" }));
+  const state = after(before, edited(2, { visibility: "members", share: "Choir" }));
+  assert.equal(questionOf(state, "copy", 2).title, "Show “a.mp4” to all members?");
+  assert.equal(visibilityText(state.uploads[1], "public"), "Members");
+  const audiences = (mayLoosen) =>
+    after(state, { type: "copy", number: 2, mayLoosen }).uploads.map(({ details }) => [details.visibility, details.share]);
+  assert.deepEqual(audiences(false), [["private", "Choir"], ["members", "Choir"], ["unlisted", "Choir"]]);
+  assert.deepEqual(audiences(true), [["members", "Choir"], ["members", "Choir"], ["members", "Choir"]]);
+  const private_ = after(before, edited(2, { visibility: "members" }), edited(1, { visibility: "private", tags: "a" }));
+  assert.equal(questionOf(private_, "copy", 1), null);
+});
+
+test("details that an earlier version saved are complete", () => {
+  const { share, ...earlier } = DETAILS;
+  const request = { ...earlier, fileName: "a.mp4", key: "videos/k.mp4" };
+  const [upload] = after(start(), { type: "restored", saved: [saved({ details: earlier, request })] }).uploads;
+  assert.deepEqual(upload.details, DETAILS);
+  assert.deepEqual(upload.request, { ...request, share });
 });
 
 test("only the removal of stored data asks for confirmation", () => {

@@ -12,7 +12,7 @@ import { newUpload, withTransferUpdate } from "../../static/src/publishing/uploa
 import { statusOf } from "../../static/src/publishing/texts.js";
 
 const MIB = 2 ** 20;
-const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private" };
+const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private", share: "" };
 
 test("the parts of the largest file are complete, in order, and at most ten thousand", () => {
   const sizeBytes = 5 * 2 ** 40;
@@ -95,6 +95,31 @@ test("later changes are made to a video whose first request succeeded", async ()
   const { title } = await publish(api, WANTED, { ...WANTED, title: "See" }, () => {});
   assert.equal(title, "Sea");
   assert.deepEqual(calls, [["publish", "private"], ["metadata", undefined]]);
+});
+
+test("a video whose first request succeeded gets the present members and shares", async () => {
+  const created = { title: "Sea", visibility: "private", signedInOnly: false, shares: [{ id: "1", right: "edit" }] };
+  const pending = { ...WANTED, share: "Choir" };
+  // The visibility that the API knows is the same.
+  await publish(portalWith(created).api, { ...pending, visibility: "members" }, pending, () => {});
+  const shares = [{ name: "Choir", right: "watch" }];
+  assert.deepEqual([created.visibility, created.signedInOnly, created.shares], ["private", true, shares]);
+  await publish(portalWith(created).api, { ...WANTED, share: "ann@example.org; Choir," }, pending, () => {});
+  assert.deepEqual(created.shares.map(({ name }) => name), ["ann@example.org", "Choir"]);
+  assert.equal(created.signedInOnly, false);
+});
+
+test("the fault of a name is one of the field, and keeps the request that had succeeded", async () => {
+  const remembered = [];
+  const { api } = portalWith({ title: "Sea", visibility: "private" });
+  const fault = { pointer: "/shares/0/name", message: "“ghost” is nobody here." };
+  api.changeAccess = () => Promise.reject(new Refused(422, { faults: [fault] }));
+  const wanted = { ...WANTED, share: "ghost" };
+  await assert.rejects(publish(api, wanted, WANTED, (request) => remembered.push(request)), {
+    faults: [{ ...fault, pointer: "/share" }],
+    needsUpload: false,
+  });
+  assert.deepEqual(remembered, [{ ...WANTED, visibility: "" }]);
 });
 
 test("a repeated request does not change the video", async () => {

@@ -256,6 +256,17 @@ async def test_audience_of_a_new_video_has_its_faults(
     await answered(await editor.post("/api/videos", json=body), 201)
 
 
+async def test_upload_offers_the_same_choices_where_there_are_accounts(
+    anyone: Sender, app: Quart
+) -> None:
+    assert "everyone with an account" not in (text := await page(anyone, "/upload"))
+    assert 'name="share"' not in text
+    text = await page(await signed_in(app, await make_account("olga")), "/upload")
+    assert re.search(r'<option value="members"\s*>Members: everyone with an account<', text)
+    assert re.search(r'<input[^>]*name="share"[^>]*list="holders"', text)
+    assert 'hx-get="/directory"' in text
+
+
 async def test_many_editors_share_at_the_same_time(olga: Account) -> None:
     video = await ready_video(olga, visibility="private")
     ids = [uuid4() for _ in range(50)]

@@ -58,7 +58,7 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     ("path", "row", "scripts", "limit_bytes"),
     [
         ("/", {}, ("preview",), 33_500),
-        ("/upload", {}, ("page",), 59_000),
+        ("/upload", {}, ("page",), 59_500),
         ("/videos/{}", READY, ("share", "watch", "copy"), 36_000),
         ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 39_500),
         ("/videos/{}/cuts", READY, ("cuts", "watch"), 48_000),

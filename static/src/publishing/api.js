@@ -15,6 +15,21 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
  * @typedef {"metadata" | "access"} Resource of a video
  */
 
+/**
+ * Return a choice of the visibility as the API takes it: members are those of a private video.
+ * @param {string} choice
+ */
+export function audienceOf(choice) {
+  const signedInOnly = choice === "members";
+  return { visibility: signedInOnly ? "private" : choice, signedInOnly };
+}
+
+/** Return the names in a text, which are divided by commas. @param {string} text */
+export function namesOf(text) {
+  const names = text.split(/[,;\n]/).map((name) => name.trim());
+  return names.filter((name) => name);
+}
+
 export class Api {
   /** @param {Urls} urls */
   constructor(urls) {
@@ -74,12 +89,17 @@ export class Api {
 
   /**
    * Create the video of an uploaded file, or return the one that an earlier request created.
-   * @param {{ visibility?: string }} details metadata, file and visibility
+   * @param {{ visibility?: string, share?: string }} details metadata, file and audience
    * @returns {Promise<{ id: string, title: string }>} with its present title
    */
-  publish({ visibility, ...body }) {
-    const query = visibility ? `?${new URLSearchParams({ visibility })}` : "";
-    return requestJson("POST", this.urls.publishUrl + query, { body });
+  publish({ visibility = "", share = "", ...body }) {
+    const query = new URLSearchParams();
+    const audience = audienceOf(visibility);
+    if (visibility) query.set("visibility", audience.visibility);
+    if (audience.signedInOnly) query.set("signedInOnly", "true");
+    for (const name of namesOf(share)) query.append("share", name);
+    const url = [this.urls.publishUrl, query].filter(String).join("?");
+    return requestJson("POST", url, { body });
   }
 
   /**

@@ -3,27 +3,30 @@
  *
  * A request without a response may have succeeded. It is saved, and sent again unchanged before any
  * other: the portal returns the same video for a repeated request, but refuses a different request
- * with the same key. Later changes are then made to that video. Only the visibility is sent as it
- * is now, so that the video is never visible to more people than chosen.
+ * with the same key. Later changes are then made to that video. Only the audience is sent as it is
+ * now, so that the video is never visible to more people than chosen.
  */
 
 import { gettext } from "../messages.js";
 import { ACCOUNT_CHANGED, AccountChanged } from "../people/sign-in-again.js";
 import { isSignedOut, NoResponse, Refused, SIGNED_OUT } from "../requests.js";
 import { retry } from "../retry.js";
+import { audienceOf, namesOf } from "./api.js";
 import { canRetryTransfer, describeQuotaError, NotPublished } from "./failures.js";
 
 /** Refusals that need another upload of the file. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
 /** Members of the request that have a field in the form. */
-const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
+const FIELDS = /^\/(title|description|categoryIds|tags|visibility|share)(\/|$)/;
+/** Faults of the names in a change of the audience, which have one field in the form. */
+const SHARES = /^\/shares(\/.*)?$/;
 const UNREACHABLE = gettext(
   "The portal can’t be reached. Check your connection and publish again; your upload is safe.",
 );
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./upload.js").Details} Details */
-/** @typedef {Omit<Details, "visibility">} Metadata */
+/** @typedef {Omit<Details, "visibility" | "share">} Metadata */
 /** @typedef {Details & { fileName: string, key: string }} Request */
 /** @typedef {{ id: string, title: string }} Video */
 
@@ -51,17 +54,18 @@ export async function publish(api, request, pendingRequest, remember) {
 }
 
 /**
- * Repeat a request without a response, with the present visibility.
+ * Repeat a request without a response, with the present audience.
  * @param {Api} api @param {Request} pendingRequest @param {Request} request the present one
  * @param {(pendingRequest: Request) => void} remember
  * @returns {Promise<Video | null>} null after a refusal: the video doesn't exist
  * @throws {Refused | NoResponse} if it is still unknown whether the video exists
  */
-async function repeatRequest(api, pendingRequest, { visibility }, remember) {
-  // Until there is a response, the video may have either visibility.
-  if (visibility !== pendingRequest.visibility) remember({ ...pendingRequest, visibility: "" });
+async function repeatRequest(api, pendingRequest, request, remember) {
+  const { visibility, share } = request;
+  // Until there is a response, the video may have either audience.
+  if (!hasAudience(pendingRequest, request)) remember({ ...pendingRequest, visibility: "" });
   try {
-    return await sendWhileBusy(api, { ...pendingRequest, visibility });
+    return await sendWhileBusy(api, { ...pendingRequest, visibility, share });
   } catch (error) {
     if (!(error instanceof Refused) || canRetryTransfer(error) || isSignedOut(error)) throw error;
     // This code means that the first request had succeeded.
@@ -92,10 +96,11 @@ async function sendFirst(api, request, remember) {
  * @param {Request} request the present one @returns {Promise<Video>}
  */
 async function updateVideo(api, video, created, request) {
-  const { visibility } = request;
-  if (created.visibility !== visibility) {
+  if (!hasAudience(created, request)) {
     const { json: access, etag } = await api.readResource(video.id, "access");
-    await api.changeAccess(video.id, { ...access, visibility, signedInOnly: false }, etag);
+    const shares = namesOf(request.share).map((name) => ({ name, right: "watch" }));
+    const changed = { ...access, ...audienceOf(request.visibility), shares };
+    await api.changeAccess(video.id, changed, etag);
   }
   if (isSame(created, request)) return video;
   const { etag } = await api.readResource(video.id, "metadata");
@@ -103,7 +108,15 @@ async function updateVideo(api, video, created, request) {
   return { id: video.id, title };
 }
 
-/** Return the metadata of a request, which excludes the visibility. @param {Metadata} request */
+/**
+ * Return whether a request has the audience of another one.
+ * @param {Request} request @param {Request} other
+ */
+function hasAudience(request, other) {
+  return request.visibility === other.visibility && request.share === other.share;
+}
+
+/** Return the metadata of a request, which excludes the audience. @param {Metadata} request */
 function metadataOf({ title, description, categoryIds, tags }) {
   return { title, description, categoryIds, tags };
 }
@@ -129,8 +142,11 @@ function isBusy(error) {
 
 /** Return the refusal in terms of the form. @param {Refused} error */
 function toNotPublished(error) {
-  const faults = error.faults.filter(({ pointer }) => FIELDS.test(pointer));
-  const others = error.faults.filter((fault) => !faults.includes(fault));
+  const named = error.faults.map(({ pointer, message }) => {
+    return { pointer: pointer.replace(SHARES, "/share"), message };
+  });
+  const faults = named.filter(({ pointer }) => FIELDS.test(pointer));
+  const others = named.filter((fault) => !faults.includes(fault));
   const needsUpload = NEEDS_UPLOAD.has(error.code) || others.length > 0;
   if (faults.length && !needsUpload) {
     const message = gettext("Some details need your attention. They’re marked above.");

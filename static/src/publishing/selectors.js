@@ -23,9 +23,9 @@ const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const DISCARDED = new Set(["cancelled", "refused"]);
 /** Details that can be applied to all other uploads. */
-const SHARED_FIELDS = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
+const SHARED_FIELDS = /** @type {const} */ (["categoryIds", "tags", "visibility", "share"]);
 /** Visibilities from the fewest viewers to the most. */
-const VISIBILITIES = ["private", "unlisted", "public"];
+const VISIBILITIES = ["private", "members", "unlisted", "public"];
 
 /** Return whether work is in progress, or will start without the editor. @type {Test} */
 export const isInFlight = ({ phase }) => IN_FLIGHT.has(phase);

@@ -228,8 +228,10 @@ const pageHandlers = {
     const applied = is.othersOf(state, number);
     const uploads = state.uploads.map((upload) => {
       if (!applied.includes(upload)) return upload;
-      const hasCategories = copied.categoryIds?.length;
-      const faults = hasCategories ? is.without(upload.faults, "/categoryIds") : upload.faults;
+      const faults = Object.keys(copied).reduce(
+        (left, name) => is.without(left, `/${name}`),
+        upload.faults,
+      );
       return { ...upload, faults, details: { ...upload.details, ...copied } };
     });
     return { ...state, uploads, applied, announcements: [appliedAnnouncement(applied)] };

@@ -195,6 +195,8 @@ const VISIBILITIES = {
   // Translators: who can watch a video.
   unlisted: gettext("Unlisted"),
   // Translators: who can watch a video.
+  members: gettext("Members"),
+  // Translators: who can watch a video.
   private: gettext("Private"),
 };
 
@@ -242,10 +244,10 @@ export function questionOf(state, action, number) {
   const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
   if (!loosened.length) return null;
   return {
-    ...(is.sharedOf(state, number).visibility === "public"
-      ? publicQuestion(loosened)
-      : unlistedQuestion(loosened)),
-    text: gettext("More people will be able to watch. Categories and tags are applied either way."),
+    ...(QUESTIONS[is.sharedOf(state, number).visibility ?? ""] ?? unlistedQuestion)(loosened),
+    text: gettext(
+      "More people will be able to watch. Categories, tags and the people to share with are applied either way.",
+    ),
     no: gettext("Keep current visibility"),
   };
 }
@@ -275,6 +277,32 @@ function unlistedQuestion(uploads) {
   // Translators: button that makes one or more videos unlisted.
   return { title, yes: gettext("Make unlisted") };
 }
+
+/** @param {Upload[]} uploads that would become visible to everyone with an account */
+function membersQuestion(uploads) {
+  const { length } = uploads;
+  const title =
+    length > 1
+      ? ngettext(
+          "Show %(count)s video to all members?",
+          "Show %(count)s videos to all members?",
+          length,
+          { count: formatNumber(length) },
+        )
+      : gettext("Show “%(name)s” to all members?", { name: uploads[0]?.fileName ?? "" });
+  // Translators: button that shows one or more videos to everyone with an account.
+  return { title, yes: gettext("Show to members") };
+}
+
+/**
+ * Questions by visibility.
+ * @type {Record<string, (uploads: Upload[]) => { title: string, yes: string }>}
+ */
+const QUESTIONS = {
+  public: publicQuestion,
+  unlisted: unlistedQuestion,
+  members: membersQuestion,
+};
 
 /**
  * Return the state of the button that publishes, and the text beside it.

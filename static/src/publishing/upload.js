@@ -12,7 +12,8 @@ import * as is from "./selectors.js";
  * @typedef {"unfinished" | "waiting" | "sending" | "confirming" | "sent"
  *   | "paused" | "failed" | "cancelled" | "refused"} Phase
  * @typedef {{ title: string, description: string, categoryIds: number[], tags: string,
- *   visibility: string }} Details an empty `visibility` means the portal's default
+ *   visibility: string, share: string }} Details an empty `visibility` means the portal's default,
+ *   and `share` has names of accounts and groups, divided by commas
  * @typedef {import("./saved.js").Saved} Saved
  * @typedef {import("../preflight/findings.js").Inspection} Inspection
  * @typedef {import("../requests.js").FieldFault} FieldFault
@@ -21,7 +22,14 @@ import * as is from "./selectors.js";
 /** @typedef {ReturnType<typeof newUpload>} Upload */
 
 /** @type {Details} */
-export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "", visibility: "" };
+export const NO_DETAILS = {
+  title: "",
+  description: "",
+  categoryIds: [],
+  tags: "",
+  visibility: "",
+  share: "",
+};
 
 /**
  * Rate of a transfer: an exponential average, so that the rate and the time left don't jump.
@@ -101,11 +109,14 @@ export function newUpload(number, details = NO_DETAILS) {
 }
 
 /**
- * Return the upload of an earlier visit.
+ * Return the upload of an earlier visit. Earlier versions of this page saved fewer details.
  * @param {number} number @param {Saved} saved @returns {Upload}
  */
 export function restoredUpload(number, { isStored, ...known }) {
-  return withArrived({ ...newUpload(number, known.details), ...known }, isStored, null);
+  const details = { ...NO_DETAILS, ...known.details };
+  const request = known.request && { ...NO_DETAILS, ...known.request };
+  const upload = { ...newUpload(number, details), ...known, details, request };
+  return withArrived(upload, isStored, null);
 }
 
 /**

@@ -14,11 +14,19 @@ import { appliedText, noteOf, statusOf, visibilityText } from "./texts.js";
 /** Button that takes the focus of a removed one. @type {Record<string, string>} */
 const REPLACEMENTS = { pause: "resume", resume: "pause" };
 /** Pointers of the fields in the order of the page; the first invalid field gets the focus. */
-const FIELD_ORDER = ["/file", "/title", "/categoryIds", "/description", "/tags", "/visibility"];
-/** Fields that hold one text each. */
-const TEXT_FIELDS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
+const FIELD_ORDER = [
+  "/file",
+  "/title",
+  "/categoryIds",
+  "/description",
+  "/tags",
+  "/visibility",
+  "/share",
+];
+/** Fields that hold one text each. A portal without accounts has no `share`. */
+const TEXT_FIELDS = /** @type {const} */ (["title", "description", "tags", "visibility", "share"]);
 // Translators: what the button "Apply to all" applies.
-const COPY_HINT = gettext("The categories, tags and visibility you set here");
+const COPY_HINT = gettext("The categories, tags, visibility and people you set here");
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -138,16 +146,21 @@ export class DetailsView {
   /** @param {HTMLFormElement} form */
   constructor(form) {
     this.form = form;
+    this.pointers = FIELD_ORDER.filter((pointer) => this.#find(pointer));
   }
 
   /** Return the details exactly as typed. @returns {Details} */
   read() {
     const data = new FormData(this.form);
-    const [title = "", description = "", tags = "", visibility = ""] = TEXT_FIELDS.map((name) =>
-      String(data.get(name) ?? ""),
-    );
-    const categoryIds = data.getAll("categoryIds").map(Number);
-    return { title, description, categoryIds, tags, visibility };
+    const read = (/** @type {keyof Details} */ name) => String(data.get(name) ?? "");
+    return {
+      title: read("title"),
+      description: read("description"),
+      categoryIds: data.getAll("categoryIds").map(Number),
+      tags: read("tags"),
+      visibility: read("visibility"),
+      share: read("share"),
+    };
   }
 
   /** @param {State} state */
@@ -180,7 +193,7 @@ export class DetailsView {
 
   /** Focus the first invalid field. */
   focusFault() {
-    const inputs = FIELD_ORDER.flatMap((pointer) => this.#inputs(pointer));
+    const inputs = this.pointers.flatMap((pointer) => this.#inputs(pointer));
     inputs.find((input) => input.hasAttribute("aria-invalid"))?.focus();
   }
 
@@ -211,8 +224,9 @@ export class DetailsView {
   /** @param {Details} details */
   #write(details) {
     for (const name of TEXT_FIELDS) {
-      const input = /** @type {HTMLInputElement} */ (element(this.form, `[name=${name}]`));
-      if (input.value !== details[name]) input.value = details[name];
+      /** @type {HTMLInputElement | null} */
+      const input = this.form.querySelector(`[name=${name}]`);
+      if (input && input.value !== details[name]) input.value = details[name];
     }
     for (const box of this.form.querySelectorAll("[name=categoryIds]")) {
       if (!(box instanceof HTMLInputElement)) continue;
@@ -223,7 +237,7 @@ export class DetailsView {
 
   /** @param {import("./upload.js").FieldFault[]} faults */
   #drawFaults(faults) {
-    for (const pointer of FIELD_ORDER) {
+    for (const pointer of this.pointers) {
       const own = faults.find(
         (fault) => fault.pointer === pointer || fault.pointer.startsWith(`${pointer}/`),
       );
@@ -235,10 +249,15 @@ export class DetailsView {
     }
   }
 
+  /** Return the field of a pointer, if the form has it. @param {string} pointer */
+  #find(pointer) {
+    return this.form.querySelector(`[data-field="${pointer}"]`);
+  }
+
   /** @param {string} pointer @returns {HTMLInputElement[]} */
   #inputs(pointer) {
-    const selector = `[data-field="${pointer}"] :is(input, textarea, select)`;
-    return /** @type {HTMLInputElement[]} */ ([...this.form.querySelectorAll(selector)]);
+    const inputs = this.#find(pointer)?.querySelectorAll("input, textarea, select") ?? [];
+    return /** @type {HTMLInputElement[]} */ ([...inputs]);
   }
 
   /** @param {Upload} upload */
