@@ -9,11 +9,13 @@ from library_pages import add_video
 from page_rows import READY
 from page_texts import page
 from quart import Quart
-from signed_in import Sender, send_fields, signed_in, text_of
+from signed_in import Sender, make_account, send_fields, signed_in, text_of
 
-from portal.database.account_models import Account
+from portal.accounts import groups
+from portal.database.account_models import Account, Role
 from portal.database.event_models import Event
 from portal.database.models import Video, Visibility
+from portal.videos.visibility import MAX_SHARES, recorded_access
 
 pytestmark = pytest.mark.shared_app
 
@@ -73,6 +75,76 @@ async def test_category_and_visibility_are_set(editor: Sender) -> None:
     assert words == "Visibility set for 2 videos."
     for video in await Video.all():
         assert (video.category_ids, video.visibility) == ([3], Visibility.PRIVATE)
+
+
+async def test_members_is_one_of_the_visibilities(editor: Sender) -> None:
+    video = await eds("One")
+    for choice, expected in (
+        ("members", (Visibility.PRIVATE, True)),
+        ("private", (Visibility.PRIVATE, False)),
+        ("members", (Visibility.PRIVATE, True)),
+        ("unlisted", (Visibility.UNLISTED, False)),
+    ):
+        words = await act(editor, "visibility", video, visibility=choice)
+        assert words == "Visibility set for 1 video."
+        recorded = await Video.get(id=video.id)
+        assert (recorded.visibility, recorded.signed_in_only) == expected
+        row = await page(editor, "/videos")
+        cell = re.search(r'<td class="videos__visibility">(\w+)<', row)
+        assert cell is not None
+        assert cell[1] == choice.capitalize()
+
+
+async def test_videos_are_shared_in_addition_to_present_shares(
+    app: Quart, editor: Sender, olga: Account
+) -> None:
+    vera, walt = [await make_account(name, Role.VIEWER) for name in ("vera", "walt")]
+    choir = await groups.create("Choir")
+    first = await eds("One", 1, admitted_ids=[vera.id], editor_ids=[vera.id])
+    second = await eds("Two", 2, visibility=Visibility.PRIVATE)
+    full = await eds("Full", 3, admitted_ids=[uuid4() for _ in range(MAX_SHARES)])
+    others = await add_video("Olga's", 4, owner_id=olga.id)
+    names = "vera@example.org, CHOIR"
+    words = await act(editor, "share", first, second, full, others, shareWith=names)
+    assert words == (
+        "2 videos shared. 1 was not changed. You can only change your own videos. "
+        "1 would be shared with too many people. Use a group."
+    )
+    both = {vera.id, choir.id}
+    assert await shares_in(first) == {vera.id: "edit", choir.id: "watch"}
+    assert await shares_in(second) == dict.fromkeys(both, "watch")
+    assert len(await shares_in(full)) == MAX_SHARES
+    assert await shares_in(others) == {}
+    assert await act(editor, "share", second, shareWith="walt@example.org") == "1 video shared."
+    assert (await shares_in(second)).keys() == both | {walt.id}
+    assert (await (await signed_in(app, walt)).get(f"/videos/{second.id}")).status_code == 200
+
+
+async def test_unknown_name_to_share_with_changes_nothing(editor: Sender) -> None:
+    video = await eds("One")
+    await make_account("vera", Role.VIEWER)
+    words = await act(editor, "share", video, shareWith="vera@example.org, <gh&st>")
+    remedy = "Give the e-mail address of an account, or the name of a group."
+    assert words == f"No changes made. “<gh&st>” is nobody here. {remedy}"
+    assert await shares_in(video) == {}
+    assert "Choose a value first" in await act(editor, "share", video, shareWith=" , ")
+    # The address that shows it may be anyone's.
+    text = await page(editor, "/videos?did=unknown&name=" + "x" * 200)
+    assert f"“{'x' * 100}”" in toast_message(text)
+
+
+async def test_sharing_and_visibility_need_accounts(anyone: Sender) -> None:
+    video = await add_video("One")
+    text = await page(anyone, "/videos")
+    assert 'value="share"' not in text
+    assert 'value="members"' not in text
+    assert "nobody here" in await act(anyone, "share", video, shareWith="vera@example.org")
+
+
+async def shares_in(video: Video) -> dict[UUID, str]:
+    """Return the rights in a video by account or group."""
+    access = recorded_access(await Video.get(id=video.id))
+    return {share.holder_id: share.right.value for share in access.shares}
 
 
 async def test_videos_of_other_people_are_not_changed(

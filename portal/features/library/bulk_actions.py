@@ -6,7 +6,7 @@ others. The answer redirects to the page, whose address has counts and ids of th
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Any
@@ -16,18 +16,27 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
+from portal.accounts import directory
 from portal.accounts.permissions import Action, Principal, audience_of
-from portal.database.models import Video, Visibility
+from portal.database.models import Video
 from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
 from portal.features.deletion import service as deletion
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
-from portal.http.languages import gettext, ngettext
+from portal.http.languages import gettext, ngettext, translated
 from portal.http.videos import read_video
 from portal.text import shown, whole_number
 from portal.videos import metadata
 from portal.videos.reading import fetch_videos, parse_video_id, was_deleted
-from portal.videos.visibility import recorded_access, save_access
+from portal.videos.visibility import (
+    CHOICES,
+    TooManyShares,
+    VideoAccess,
+    recorded_access,
+    save_access,
+    with_choice,
+    with_viewers,
+)
 
 blueprint = Blueprint("bulk_actions", __name__)
 
@@ -38,6 +47,8 @@ TABLE = "library.table"
 # Videos on a page of the table.
 MAX_SELECTED = 50
 TIMEOUT_S = 8
+# A toast shows the beginning of a longer name.
+MAX_NAME_LENGTH = 100
 
 
 class ActionResult(StrEnum):
@@ -48,6 +59,7 @@ class ActionResult(StrEnum):
     NOT_FOUND = "gone"
     CONFLICT = "busy"
     TAG_LIMIT = "full"
+    SHARE_LIMIT = "crowded"
 
 
 # In the order of their sentences.
@@ -58,6 +70,7 @@ RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
     AccessChanged: ActionResult.CONFLICT,
     MetadataChanged: ActionResult.CONFLICT,
     metadata.TagsTooLong: ActionResult.TAG_LIMIT,
+    TooManyShares: ActionResult.SHARE_LIMIT,
 }
 
 Change = Callable[[Video], Awaitable[object]]
@@ -75,7 +88,11 @@ async def apply() -> ResponseReturnValue:
         return _redirect_with_toast("nothing", {})
     if action == "ask":
         return await _ask_for_confirmation(ids)
-    change = await _change_of_action(action, fields)
+    names = directory.split_names(one_line(fields.get("shareWith", "")))
+    holder_ids, unknown = await directory.match_names(names if action == "share" else ())
+    if unknown:
+        return _redirect_with_toast("unknown", {}, name=unknown[0][:MAX_NAME_LENGTH])
+    change = await _change_of_action(action, fields, holder_ids)
     if change is None:
         return _redirect_with_toast("incomplete", {})
     person = await principal()
@@ -145,7 +162,8 @@ def toast_of(args: MultiDict[str, str]) -> dict[str, Any] | None:
     }
     ids = args.getlist("undo")[:MAX_SELECTED] if action == "delete" else []
     undo_ids = [text for text in ids if parse_video_id(text)]
-    message = " ".join(_result_sentences(action, counts))
+    name = one_line(args.get("name", ""))[:MAX_NAME_LENGTH]
+    message = " ".join(_result_sentences(action, counts, name))
     if not message:
         return None
     timeout_s = deletion.UNDO_S if undo_ids else TIMEOUT_S
@@ -157,12 +175,17 @@ def one_line(text: str) -> str:
     return " ".join(text.replace("\0", " ").split())
 
 
-async def _change_of_action(action: str, fields: MultiDict[str, str]) -> Change | None:
-    """Return the change of an action; None if the form lacks its value."""
+async def _change_of_action(
+    action: str, fields: MultiDict[str, str], holder_ids: Collection[UUID]
+) -> Change | None:
+    """Return the change of an action; None if the form lacks its value.
+
+    `holder_ids` are the accounts and groups to share with.
+    """
     tags = one_line(fields.get("tags", "")).strip(", ")
     names = await web_context().categories.names()
     category_id = next((number for number in names if str(number) == fields.get("category")), None)
-    visibility = next((value for value in Visibility if value == fields.get("visibility")), None)
+    choice = fields.get("visibility", "")
     match action:
         case "delete":
             return lambda video: deletion.delete_undoably(video.id)
@@ -174,8 +197,10 @@ async def _change_of_action(action: str, fields: MultiDict[str, str]) -> Change 
             return _metadata_change(lambda recorded: metadata.without_tags(recorded, tags))
         case "category" if category_id is not None:
             return _metadata_change(lambda recorded: replace(recorded, category_ids=(category_id,)))
-        case "visibility" if visibility:
-            return lambda video: _set_visibility(video, visibility)
+        case "visibility" if choice in CHOICES:
+            return _access_change(lambda recorded: with_choice(recorded, choice))
+        case "share" if holder_ids:
+            return _access_change(lambda recorded: with_viewers(recorded, holder_ids))
     return None
 
 
@@ -189,11 +214,12 @@ def _metadata_change(
     )
 
 
-async def _set_visibility(video: Video, visibility: Visibility) -> None:
-    present = recorded_access(video)
-    is_for_all = present.signed_in_only and visibility is Visibility.PRIVATE
-    access = replace(present, visibility=visibility, signed_in_only=is_for_all)
-    await save_access(video.id, access, versions=[present.version])
+def _access_change(alter: Callable[[VideoAccess], VideoAccess]) -> Change:
+    async def change(video: Video) -> None:
+        present = recorded_access(video)
+        await save_access(video.id, alter(present), versions=[present.version])
+
+    return change
 
 
 async def _apply_to_video(
@@ -230,9 +256,14 @@ async def _ask_for_confirmation(ids: list[UUID]) -> ResponseReturnValue:
 
 
 def _redirect_with_toast(
-    action: str, results: Mapping[ActionResult, int], *, undo_ids: Sequence[str] = ()
+    action: str,
+    results: Mapping[ActionResult, int],
+    *,
+    undo_ids: Sequence[str] = (),
+    **parameters: str,
 ) -> ResponseReturnValue:
-    return redirect(_listing_url(**_toast_arguments(action, results, undo_ids=undo_ids)), 303)
+    toast = _toast_arguments(action, results, undo_ids=undo_ids)
+    return redirect(_listing_url(**toast, **parameters), 303)
 
 
 def _listing_url(**toast: Any) -> str:
@@ -250,13 +281,16 @@ def _toast_arguments(
     return {"did": action, **counts, "undo": undo_ids if action == "delete" else ()}
 
 
-def _result_sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]:
-    """Yield nothing for an unknown action."""
+def _result_sentences(action: str, counts: Mapping[ActionResult, int], name: str) -> Iterator[str]:
+    """Yield nothing for an unknown action. `name` is one that nobody has, to share with."""
     done = counts[ActionResult.DONE]
     if action == "nothing":
         yield gettext("No changes made. Select videos first.")
     elif action == "incomplete":
         yield gettext("No changes made. Choose a value first.")
+    elif action == "unknown":
+        yield gettext("No changes made.")
+        yield translated(directory.unknown_name_fault(name))
     elif sentence := _done_words(action, done):
         if done:
             yield sentence
@@ -304,6 +338,10 @@ def _done_words(action: str, count: int) -> str:
                 count,
                 count=count,
             )
+        case "share":
+            return ngettext(
+                "%(count)s video shared.", "%(count)s videos shared.", count, count=count
+            )
     return ""
 
 
@@ -336,6 +374,13 @@ def _failure_words(action: str, result: ActionResult, count: int) -> str:
             return ngettext(
                 "%(count)s has reached the limit for tags.",
                 "%(count)s have reached the limit for tags.",
+                count,
+                count=count,
+            )
+        case ActionResult.SHARE_LIMIT:
+            return ngettext(
+                "%(count)s would be shared with too many people. Use a group.",
+                "%(count)s would be shared with too many people. Use a group.",
                 count,
                 count=count,
             )

@@ -11,7 +11,7 @@ from quart import Blueprint, render_template, request, url_for
 
 from portal.accounts.people import names_of
 from portal.accounts.permissions import Action, Audience, Principal, Right, audience_of
-from portal.database.models import Video, VideoStatus, Visibility
+from portal.database.models import Video, VideoStatus
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.features.library.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
 from portal.features.watching.positions import BegunVideo, fetch_begun
@@ -25,6 +25,7 @@ from portal.locale.messages import Message, numeral
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import BY_VIEWS, ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import fetch_in_order, fetch_videos, parse_video_id
+from portal.videos.visibility import CHOICES
 from portal.videos.words import find_said
 
 blueprint = Blueprint("library", __name__)
@@ -223,7 +224,7 @@ async def table() -> str:
         owners=list(owners.items()),
         columns=_column_heads(listing),
         categories=await web_context().categories.names(),
-        visibilities=list(Visibility) if person.account_id else [],
+        visibilities=CHOICES if person.account_id else [],
         may_delete=person.may(Action.DELETE, on=Audience(owner_id=person.account_id)),
         toast=toast_of(request.args),
         **await _video_values(listing.videos),

@@ -15,6 +15,16 @@ export function startBulkForm(form, signal) {
     const dialog = document.querySelector("dialog[open]");
     if (dialog instanceof HTMLDialogElement) dialog.close();
   };
+  const handleClick = (/** @type {MouseEvent} */ event) => {
+    const focused = document.activeElement;
+    if (event.detail || !(focused instanceof HTMLInputElement)) return;
+    // Enter in a field has pressed the first button of the form, instead of that of its panel.
+    const button = focused.closest(".bar__panel")?.querySelector("button");
+    if (!button || event.target === button) return;
+    event.preventDefault();
+    button.click();
+  };
+  form.addEventListener("click", handleClick, { signal });
   form.addEventListener("htmx:before:request", handleStart, { signal });
   showRequestErrors(form, signal, showError);
 }
