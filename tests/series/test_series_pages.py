@@ -73,7 +73,7 @@ async def test_series_is_shared_by_its_form(cast: Cast) -> None:
     assert "is nobody here" in words_of(unknown)
     await send(editor, address, {**fields, "added": "eve@example.org, Choir"}, 303)
     await page(cast.senders["choir member"][0], f"/series/{series_id}")
-    assert "eve@example.org" in await page(editor, f"/series/{series_id}/holders?added=eve")
+    assert "eve@example.org" in await page(editor, "/directory?added=eve")
     await page(other, address)
     # Who gives up the right to edit is led to the list.
     eve_id = cast.senders["another editor"][1].account_id
