@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered
 from page_rows import change_video
-from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast, told
+from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast, ids_named, told
 from quart import Quart
 from series_calls import make_series, patch, put_audience, put_videos, videos_of
 from signed_in import Sender, text_of
@@ -37,7 +37,7 @@ async def make_all(cast: Cast) -> tuple[dict[str, str], dict[str, Video]]:
     for audience, (visibility, signed_in_only, name) in AUDIENCES.items():
         made = await make_series(editor, title=f"Wading {audience}")
         await answered(await put_videos(editor, made, map(str, ids)))
-        shares = [{"name": name, "right": "watch"}] if name else []
+        shares = [{"id": str(one), "right": "watch"} for one in await ids_named(name)]
         body = {"visibility": visibility.value, "signedInOnly": signed_in_only, "shares": shares}
         await answered(await put_audience(editor, made, **body))
         series[audience] = made
