@@ -57,11 +57,11 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "row", "scripts", "limit_bytes"),
     [
-        ("/", {}, ("preview",), 33_500),
-        ("/upload", {}, ("page",), 59_500),
-        ("/videos/{}", READY, ("share", "watch", "copy"), 36_000),
-        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 39_500),
-        ("/videos/{}/cuts", READY, ("cuts", "watch"), 48_000),
+        ("/", {}, ("preview",), 34_000),
+        ("/upload", {}, ("page",), 60_000),
+        ("/videos/{}", READY, ("share", "watch", "copy"), 36_500),
+        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 40_500),
+        ("/videos/{}/cuts", READY, ("cuts", "watch"), 48_500),
     ],
 )
 async def test_page_is_light(
