@@ -36,6 +36,8 @@ PAGES_OF_PEOPLE = (
     "/account",
     "/people",
     "/groups",
+    "/series",
+    "/?whose=shared",
     "/audit",
     "/webhooks",
     "/webhooks/new",
