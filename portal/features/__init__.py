@@ -5,6 +5,7 @@ from functools import partial
 from portal.features import (
     captions,
     cuts,
+    discovery,
     downloads,
     editing,
     events,
@@ -31,6 +32,7 @@ from portal.videos.feature import Feature
 _FOLDERS = (
     publishing.FEATURE,
     watching.FEATURE,
+    discovery.FEATURE,
     library.FEATURE,
     series.FEATURE,
     workshop.FEATURE,

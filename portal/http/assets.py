@@ -14,13 +14,14 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-from quart import Blueprint, Quart, Response, current_app, redirect, request
+from quart import Blueprint, Quart, Response, current_app, redirect, request, url_for
 from werkzeug.utils import get_content_type
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.config import Config
 from portal.config.values import accent_colours, read_colour
 from portal.errors import NotFound
+from portal.http.addresses import public_url
 from portal.http.auth import Policy, policy
 from portal.http.server.headers import OPEN_TO_ALL, conditional_response
 
@@ -39,6 +40,8 @@ Disallow: /p/
 Disallow: /sign-in
 Disallow: /videos/*/downloads
 """
+# Endpoint of the sitemap, in a feature that may be missing.
+SITEMAP = "discovery.sitemap"
 # Fixed here, because the tables of operating systems differ.
 TYPES = {
     ".js": "text/javascript",
@@ -205,8 +208,11 @@ async def favicon() -> WerkzeugResponse:
 @blueprint.get("/robots.txt")
 @policy(Policy.ANYONE)
 async def robots() -> Response:
-    """Return the instructions for search engines."""
-    return await conditional_response(ROBOTS, content_type="text/plain; charset=utf-8")
+    """Return the instructions for search engines, with the address of the sitemap."""
+    text = ROBOTS
+    if SITEMAP in current_app.view_functions:
+        text += f"\nSitemap: {public_url(url_for(SITEMAP))}\n"
+    return await conditional_response(text, content_type="text/plain; charset=utf-8")
 
 
 def _site() -> Site:

@@ -32,7 +32,17 @@ UNREAD = ("/api/events/stream",)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["downloads", "groups", "imports", "posters", "schedule", "series", "statistics", "webhooks"],
+    [
+        "discovery",
+        "downloads",
+        "groups",
+        "imports",
+        "posters",
+        "schedule",
+        "series",
+        "statistics",
+        "webhooks",
+    ],
 )
 async def test_portal_works_without_a_feature(
     name: str, services: dict[str, str], short_video: Path, tmp_path: Path

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.shared_app()
 
 # Tags, attributes and addresses that no template has.
 FOREIGN_TAGS = {"base", "iframe", "math", "style"}
+# Types of modules, which have addresses, and of data, which browsers don't run.
+SCRIPT_TYPES = ("module", "application/ld+json")
 ADDRESSES = ("href", "src", "action", "formaction", "hx-get", "hx-post")
 FOREIGN_SCHEMES = ("javascript:", "data:", "vbscript:", "file:")
 
@@ -29,7 +31,7 @@ def is_foreign(tag: str, attributes: dict[str, str | None]) -> bool:
     addresses = [attributes.get(name) or "" for name in ADDRESSES]
     return (
         tag in FOREIGN_TAGS
-        or (tag == "script" and attributes.get("type") != "module")
+        or (tag == "script" and attributes.get("type") not in SCRIPT_TYPES)
         or (tag == "meta" and "http-equiv" in attributes)
         or any(name.startswith("on") for name in attributes)
         or any(address.lower().startswith(foreign) for address in addresses)

@@ -41,6 +41,7 @@ FITTING = (
     (r"GET /sign-in/oidc(/callback)?", Policy.ANYONE),
     (r"GET /(healthz|readyz|metrics|static/.+|site.css|site-logo)", Policy.ANYONE),
     (r"GET /(favicon.ico|robots.txt|videos/<uuid:video_id>/)", Policy.ANYONE),
+    (r"GET /sitemap(-<number>)?\.xml", Policy.ANYONE),
     (r"GET /api/(categories|docs|openapi.json)", Policy.ANYONE),
     (r"GET /api/me|POST /language", Policy.SELF),
     (r"GET (/api)?/series(/<series_id>)?", Policy.WATCH),
