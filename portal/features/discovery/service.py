@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import sql
 
 from portal.accounts.permissions import ANYONE, listed_for
-from portal.database.connection import IS_PRESENT, run_query, sql_with
+from portal.database.connection import IS_PRESENT, Row, run_query, sql_with
 from portal.errors import NotFound
 from portal.features.discovery import sitemap
 from portal.features.discovery.sitemap import Addresses
@@ -24,14 +24,15 @@ MAX_TRANSCRIPT_LENGTH = 20_000
 MAX_CAPTIONS_LENGTH = 100_000
 COUNT = "SELECT count(*) AS total FROM publications WHERE {public}"
 # Pages are counted and cut by the index of public videos alone, which is fast. So a page has fewer
-# videos while some of its videos are not ready, and those of the other pages stay the same.
+# videos while some of its videos are not ready, and those of the other pages stay the same. The ids
+# are an array because the planner would read all versions to join thousands of rows.
 PAGE = """
 SELECT id, title, description, described_times, keep, duration_s, tags, created_at, has_poster
-FROM (
+FROM videos
+WHERE {public} AND status = 'ready' AND {present} AND id = ANY (ARRAY(
   SELECT id FROM publications WHERE {public}
   ORDER BY created_at, id OFFSET {skipped} LIMIT {page_size}
-) AS place JOIN videos USING (id)
-WHERE {public} AND status = 'ready' AND {present}
+))
 ORDER BY created_at, id
 """
 # The default captions, or others if there are none by default.
@@ -47,14 +48,15 @@ async def write_sitemap(addresses: Addresses, *, page_size: int = PAGE_SIZE) -> 
     page_count = await _count_pages(page_size)
     if page_count > 1:
         return sitemap.index_xml(addresses.page_of_sitemap(n) for n in range(1, page_count + 1))
-    return await _write_videos(1, addresses, page_size)
+    return await _write_videos(await _read_page(1, page_size), addresses)
 
 
 async def write_page(number: int, addresses: Addresses, *, page_size: int = PAGE_SIZE) -> str:
     """Return a page of the sitemap as XML; the first has the number 1. Raises `NotFound`."""
-    if number > await _count_pages(page_size):
+    rows = await _read_page(number, page_size)
+    if not rows and number > await _count_pages(page_size):
         raise NotFound
-    return await _write_videos(number, addresses, page_size)
+    return await _write_videos(rows, addresses)
 
 
 async def read_transcript(video_id: UUID) -> str:
@@ -69,7 +71,7 @@ async def _count_pages(page_size: int) -> int:
     return -(-int(counted["total"]) // page_size)
 
 
-async def _write_videos(number: int, addresses: Addresses, page_size: int) -> str:
+async def _read_page(number: int, page_size: int) -> list[Row]:
     query = sql_with(
         PAGE,
         public=listed_for(ANYONE),
@@ -77,8 +79,12 @@ async def _write_videos(number: int, addresses: Addresses, page_size: int) -> st
         skipped=(number - 1) * page_size,
         page_size=page_size,
     )
-    # A thread, because a long page takes some hundred milliseconds.
-    return await asyncio.to_thread(sitemap.videos_xml, await run_query(query), addresses)
+    return await run_query(query)
+
+
+async def _write_videos(rows: list[Row], addresses: Addresses) -> str:
+    # A thread, because a long page takes more than 100 ms.
+    return await asyncio.to_thread(sitemap.videos_xml, rows, addresses)
 
 
 def _words_of(captions: str) -> str:
