@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (404|405)")]
 # Injected elements, and the surplus width of the page.
 LOOK = """() => [
     document.querySelectorAll(
-        "script:not([type=module]), base, math, meta[http-equiv], [onerror], [onclick],"
+        "script:not([type=module], [type='application/ld+json']), base, math,"
+        + " meta[http-equiv], [onerror], [onclick],"
         + " [onload], [onfocus], [onmouseover], body iframe, img[src*=elsewhere],"
         + " a[href^='javascript:' i], a[href^='data:' i], a[href^='file:' i],"
         + " [hx-get*=elsewhere], style, [style*=display]").length,
