@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from hostile_texts import ALL, MARKUP, TITLES, make_hostile_videos
-from page_rows import READY, change_video, cut_video, make_rendition, make_row
+from page_rows import READY, change_video, cut_video, make_row
 from page_texts import Reader, page
 from playable_videos import AUDIENCES, Cast
 from quart import Quart
@@ -16,7 +16,6 @@ from signed_in import Sender, configure, text_of
 
 from portal.database.connection import execute
 from portal.database.models import Caption, Video, VideoStatus, Visibility
-from portal.database.work_models import Download, DownloadState
 from portal.errors import NotFound
 from portal.features.discovery import service
 from portal.features.discovery.service import MAX_TRANSCRIPT_LENGTH
@@ -111,6 +110,7 @@ async def test_public_page_describes_its_video(app: Quart, anyone: Sender) -> No
         "thumbnailUrl": f"{address}/poster.jpg?v=1-0",
         "url": address,
         "embedUrl": f"{base}/embed/{video.id}",
+        "contentUrl": f"{base}/hls/{video.id}/master.m3u8",
         "hasPart": [
             {
                 "@type": "Clip",
@@ -143,30 +143,9 @@ async def test_members_without_a_value_are_left_out(anyone: Sender) -> None:
     await add_chapters(video, (0.0, "All of it"))
     facts = await facts_of(anyone, video)
     assert facts["description"] == facts["name"] == video.title
-    assert not {"duration", "thumbnailUrl", "hasPart", "transcript", "contentUrl"} & facts.keys()
+    assert not {"duration", "thumbnailUrl", "hasPart", "transcript"} & facts.keys()
     [url] = urls_in(await sitemap_of(anyone))
     assert [child.tag for child in url] == [f"{S}loc"]
-
-
-async def test_file_is_offered_while_viewers_may_save_it_without_waiting(
-    app: Quart, anyone: Sender, cast: Cast
-) -> None:
-    configure(app, downloads="all")
-    video = await cast.make_ready("public")
-    await make_rendition(video, "1080p", height=1080)
-    offered = f"/videos/{video.id}/downloads/low.mp4"
-    address = app.extensions["portal"].config.public_url + offered
-    assert "contentUrl" not in await facts_of(anyone, video)
-    assert (await anyone.post(offered)).status_code == 303
-    assert "contentUrl" not in await facts_of(anyone, video)
-    await Download.all().update(state=DownloadState.READY, size_bytes=1234)
-    assert (await facts_of(anyone, video))["contentUrl"] == address
-    assert (await anyone.get(offered)).status_code == 302
-    for setting in ("original", "off"):
-        configure(app, downloads=setting)
-        # Editors may save all files, but search engines may not.
-        for sender in (anyone, cast.senders["owner"][0]):
-            assert "contentUrl" not in await facts_of(sender, video)
 
 
 async def test_description_has_the_times_of_a_cut_film(anyone: Sender) -> None:

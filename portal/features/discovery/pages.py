@@ -22,6 +22,7 @@ from portal.http.server.headers import conditional_response
 from portal.text import rfc3339, shown, whole_number
 from portal.transcoding.planning.chapters import Chapter
 from portal.transcoding.planning.described_times import DescribedTimes
+from portal.videos.reading import stream_below
 
 blueprint = Blueprint("discovery", __name__)
 
@@ -58,13 +59,8 @@ async def sitemap_page(number: str) -> Response:
 
 
 @blueprint.app_template_global()
-async def video_object(
-    video: Video, chapters: Sequence[Chapter], content_url: str
-) -> dict[str, object]:
-    """Return a public, ready video as schema.org's `VideoObject`, without members of no value.
-
-    `content_url` is the address of its file, empty if there is none.
-    """
+async def video_object(video: Video, chapters: Sequence[Chapter]) -> dict[str, object]:
+    """Return a public, ready video as schema.org's `VideoObject`, without members of no value."""
     poster = poster_url(video)
     page_url = public_url(url_for("video.page", video_id=video.id))
     times = DescribedTimes.of(video.described_times, video.keep, video.duration_s)
@@ -78,7 +74,8 @@ async def video_object(
         "thumbnailUrl": public_url(poster) if poster else None,
         "url": page_url,
         "embedUrl": public_url(url_for("embedding.embed", video_id=video.id)),
-        "contentUrl": content_url,
+        # Always there, unlike files for download, which are prepared for a day.
+        "contentUrl": stream_below(public_url(""), video.id, video.published_attempt),
         "hasPart": _clips(chapters, video.duration_s, page_url),
         "transcript": await service.read_transcript(video.id),
         "interactionStatistic": _views_counter(video),

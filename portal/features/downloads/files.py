@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from uuid import UUID
 
-from quart import Blueprint, Response, redirect, url_for
+from quart import Blueprint, Response, redirect
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import Video
@@ -17,7 +17,6 @@ from portal.errors import DownloadNotAllowed, DownloadNotFound
 from portal.features.downloads import service as downloads
 from portal.features.downloads.service import DownloadKind, FileState, SavedFile
 from portal.films.sources import SourceChanged, check_source
-from portal.http.addresses import public_url
 from portal.http.auth import Policy, account_id, may_edit, policy
 from portal.http.composition import web_context
 from portal.http.playlists import PRIVATE_URL_TTL_S
@@ -42,20 +41,6 @@ CAPTION_TYPES = {"vtt": "text/vtt; charset=utf-8", "srt": "application/x-subrip;
 async def offers_files(video: Video) -> bool:
     """Return whether the caller may save any file of a video."""
     return bool(await _offered_kinds(video))
-
-
-@blueprint.app_template_global()
-async def prepared_file_url(video: Video) -> str:
-    """Return the address of the best MP4 that is ready, and that all viewers may save.
-
-    It is empty if there is none. A prepared file is removed a day after its last request.
-    """
-    if DownloadKind.VIDEO not in kinds_for_viewers(video):
-        return ""
-    for file in await downloads.list_files(video):
-        if file.kind is DownloadKind.VIDEO and file.state is FileState.READY:
-            return public_url(url_for("downloads.save", video_id=video.id, file=file.name))
-    return ""
 
 
 def kinds_for_viewers(video: Video) -> Collection[DownloadKind]:
