@@ -214,7 +214,7 @@ async def addresses(
     for video_id in (ready_video, None):
         await rows.run(ADD_DAYS, video_id, 28)
     await rows.run(ADD_PERIOD, ready_video)
-    series_id = await make_series(live_portal.base_url, "A ready series", [ready_video, failed_video])
+    series_id = await make_series(live_portal.base_url, "A series", [ready_video, failed_video])
     return {
         "library": "/",
         "upload": "/upload",

@@ -21,6 +21,7 @@ OWN_WORDS = [
     "A failed video",
     "A film",
     "A video",
+    "A series",
     "Imprint",
     IMPRINT,
     "Portal",
