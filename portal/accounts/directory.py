@@ -103,7 +103,11 @@ def unknown_name_fault(name: str) -> Message:
 
 
 async def suggest(text: str) -> list[Holder]:
-    """Return up to `MAX_SUGGESTIONS` enabled accounts and groups whose name contains a text."""
+    """Return groups, and accounts that are not disabled, whose names contain a text.
+
+    Capital letters don't matter. E-mail addresses count as names. At most `MAX_SUGGESTIONS` are
+    returned, groups first, and none for an empty text. Guests are left out.
+    """
     typed = text.strip().replace("\0", "")
     if not typed:
         return []

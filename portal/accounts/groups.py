@@ -205,9 +205,10 @@ async def replace_members(
 
 
 async def follow(account_id: UUID, values: Collection[str]) -> None:
-    """Have an account belong to the groups whose claim is one of these values, of all with a claim.
+    """Add an account to the groups whose claim is one of these values, as single sign-on sent them.
 
-    Belongs to the transaction of a sign-in.
+    It is removed from all other groups with a claim. Groups without one stay as they are. Call this
+    in the transaction of the sign-in.
     """
     await execute(LEAVE, account_id, list(values))
     await execute(ENTER, account_id, list(values))

@@ -69,10 +69,10 @@ async def invite(email: str) -> GuestLink:
 
 
 async def renew(guest_id: UUID, *, by: Principal) -> GuestLink:
-    """Replace a guest's link and code. The guest's browser is signed out.
+    """Replace a guest's link and code, and sign the guest's browser out. The caller shows both.
 
-    Only those may do it who can edit all that is shared with the guest: others would see
-    more by the new link than without it. Raises `NotAllowed` and `LinkNotValid`.
+    `by` must be able to edit all videos and series that are shared with the guest, and could see
+    others by the new link. Raises `NotAllowed`, and `LinkNotValid` for an unknown guest.
     """
     async with transaction():
         guest = await Guest.filter(id=guest_id).select_for_update().get_or_none()

@@ -270,7 +270,11 @@ def editable_by(publisher: Principal) -> sql.Composable:
 
 
 def shared_with(reader: Principal, right: Right) -> sql.Composable:
-    """Return the condition for videos in which a reader or one of their groups has a right."""
+    """Return the condition for what is shared with a reader by name or by a group.
+
+    It is shared with at least this right. Other reasons to see it don't count. As `listed_for`, the
+    condition names columns without a table, and contains its values.
+    """
     condition = "admitted_ids && {ids}::uuid[]"
     if right is Right.EDIT:
         # The index is of the ids of both rights.

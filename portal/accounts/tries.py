@@ -39,10 +39,12 @@ FORGET_TRIES = "DELETE FROM sign_in_failures WHERE email = %s AND address = %s"
 
 
 async def begin(name: str, address: str, *, free: int) -> None:
-    """Count a try for an account or a video from an IP address as failed, until `forget`.
+    """Record a try as failed, before its password is compared. Call `forget` if that is right.
 
-    `name` is the account's e-mail address, or names the video; `free` tries need no wait. Raises
-    `TooManyTries`, and doesn't count the try, if it comes too early.
+    `name` is the e-mail address of an account, or the kind and id of something else. The failures
+    of the last hour for the name, from any address, and those from the IP address count: after
+    `free` or `FREE_TRIES_OF_ADDRESS` of them the next try has to wait. Raises `TooManyTries` with
+    the time to wait, and doesn't record the try, if it comes too early.
     """
     async with transaction():
         await execute(LOCK_TRIES)
@@ -57,8 +59,5 @@ async def begin(name: str, address: str, *, free: int) -> None:
 
 
 async def forget(name: str, address: str) -> None:
-    """Forget the failed tries for an account or a video from an address: they were typing errors.
-
-    Call this once the password was right.
-    """
+    """Delete the failed tries for a name from an IP address: they were typing errors."""
     await execute(FORGET_TRIES, name, address)

@@ -329,7 +329,10 @@ def guest_secrets() -> tuple[str, ...]:
 
 
 def unlocked_ids() -> list[UUID]:
-    """Return the ids of the passwords that were entered in the caller's browser, in their order."""
+    """Return the ids in the cookie of unlocked videos (`Audience.unlock_id`), the oldest first.
+
+    They are whatever the client sent: an id counts if a video has it.
+    """
     ids = map(parse_video_id, UNLOCKED.read(request, web_context().config).split("."))
     return [unlock_id for unlock_id in ids if unlock_id]
 

@@ -17,12 +17,11 @@ from tortoise.exceptions import IntegrityError
 from werkzeug.exceptions import HTTPException
 
 from portal import errors
-from portal.config.values import ANY_SITE
 from portal.database.outages import is_outage
 from portal.http.auth import declaration_of, named_video_id, principal
 from portal.http.composition import web_context
 from portal.http.languages import translated
-from portal.http.server.context import allow_framing, state_of
+from portal.http.server.context import state_of
 from portal.locale.messages import Message
 from portal.telemetry.logs import current_fields
 
@@ -195,13 +194,11 @@ async def _error_response(error: errors.PortalError) -> Response:
 
 
 async def locked_page(video_id: UUID, next_path: str, *, fault: str = "") -> str:
-    """Render the form for a video's password, which leads to `next_path`.
+    """Render the form for a video's password, which leads to `next_path`, also for a frame.
 
     `fault` is what was wrong with the one that was entered.
     """
-    is_framed = next_path.startswith("/embed/")
-    if is_framed:
-        allow_framing(request.scope, state_of(request.scope).framed_by or ANY_SITE)
+    is_framed = bool(state_of(request.scope).framed_by)
     return await render_template(
         "watching/locked_embed.html" if is_framed else "watching/locked.html",
         video_id=video_id,

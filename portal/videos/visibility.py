@@ -223,10 +223,11 @@ async def save_access(
     keeps_shares: bool = False,
     password: PasswordChange | None = None,
 ) -> Video:
-    """Replace the access to a video of one of these versions; None replaces any version.
+    """Replace the access to a video, if the recorded one has one of these versions; None for any.
 
-    With `keeps_shares` the recorded shares stay, whatever `access` has. The password stays, too,
-    unless it is changed.
+    With `keeps_shares` the recorded shares stay, whatever `access` has. The password stays unless
+    `password` changes it, and ends when the video is no longer private. The caller has checked
+    that the accounts and groups exist, and that the person may do this.
 
     Raises:
         AccessChanged: another version is recorded that differs from the change.

@@ -31,7 +31,7 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import identities, invitations, people, tokens
+from portal.accounts import guests, identities, invitations, people, tokens
 from portal.database.account_models import (
     Account,
     ApiToken,
@@ -90,6 +90,7 @@ async def test_each_action_leaves_one_line_and_refusals_none(
     await changes_videos(recorder, program(app, await token_of(olga)), olga)
     await manages_webhooks(recorder, program(app, await token_of(olga)))
     await manages_groups(recorder, program(app, await token_of(olga)), olga)
+    await manages_series(recorder, program(app, await token_of(olga)))
     async with noted() as noted_lines:
         await playback_links.rotate(revoke=True)
         person = identities.Person(
@@ -103,10 +104,33 @@ async def test_each_action_leaves_one_line_and_refusals_none(
         )
         await identities.sign_in(person, device="", address=ADDRESS)
         await identities.unbind((await people.get(person.email)).id)
+        link = await guests.invite("gina@example.org")
+        await guests.confirm(link.secret, link.code, address=ADDRESS)
     actions = ["keys.rotated", "account.added", "account.bound", "account.signed_in"]
-    assert [line["action"] for line in noted_lines] == [*actions, "account.unbound"]
+    actions += ["account.unbound", "guest.invited", "guest.confirmed"]
+    assert [line["action"] for line in noted_lines] == actions
     recorder.recorded |= {line["action"] for line in noted_lines}
     assert recorder.recorded == set(AuditAction)
+
+
+async def manages_series(recorder: Recorder, token: Sender) -> None:
+    expect = recorder.expect
+    made = token.post("/api/series", json={"title": "Birds"})
+    await expect(made, 201, "series.made")
+    [series] = (await answered(await token.get("/api/series")))["series"]
+    path = f"/api/series/{series['id']}"
+    any_version = {"If-Match": "*"}
+    title = {"json": {"title": "Waders"}, "headers": any_version}
+    about = {"objectId": series["id"]}
+    await expect(token.ask("PATCH", path, **title), 200, "series.changed", **about)
+    await expect(token.ask("PATCH", path, **title), 200)
+    video = await make_video(None)
+    videos = {"json": {"videoIds": [str(video.id)]}, "headers": any_version}
+    changing = token.ask("PUT", f"{path}/videos", **videos)
+    await expect(changing, 200, "series.videos_changed", **about)
+    await expect(token.ask("PUT", f"{path}/videos", **videos), 200)
+    removing = token.ask("DELETE", path, headers=any_version)
+    await expect(removing, 204, "series.removed", **about)
 
 
 async def signs_in_and_out(recorder: Recorder, app: Quart, olga: Account) -> None:

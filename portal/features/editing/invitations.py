@@ -30,10 +30,11 @@ class Invitation(Shape):
 
 
 async def invite_guests(record: AccessRecord) -> tuple[AccessRecord, list[Invitation]]:
-    """Create the guests that a record names without an id.
+    """Create a guest for each share of the kind `guest` without an id; the portal sends nothing.
 
-    Return the record with the ids of all guests, and the links of the new ones. Raises
-    `InvalidRequest` for an invalid address.
+    Return a copy of the record with their ids, and their links to show. If the record is not saved
+    afterwards, the guests are deleted within a day. Raises `InvalidRequest` for an invalid e-mail
+    address.
     """
     if record.shares is None:
         return record, []

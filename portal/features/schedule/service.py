@@ -117,9 +117,10 @@ async def save_times(
 
 
 async def apply_due() -> None:
-    """Apply what is due, each video in a transaction, and send notices of deletions.
+    """Publish, hide and delete the videos that are due, and record notices of near deletions.
 
-    A video that fails is logged and tried again a minute later. Raises an outage of the database.
+    Each video has a transaction of its own. One that fails is logged, and still due for the next
+    call. Several processes may do this at once. Raises an outage of the database (`is_outage`).
     """
     act_as(PORTAL)
     for row in await fetch_rows(DUE, NOTICE):

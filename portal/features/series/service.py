@@ -257,11 +257,14 @@ async def remove(series_id: UUID, *, versions: Collection[str] | None) -> None:
 async def replace_videos(
     series_id: UUID, chosen: Sequence[UUID], *, by: Principal, versions: Collection[str] | None
 ) -> None:
-    """Replace the videos of a series that an account may see, in this order.
+    """Replace those videos of a series that `by` may see by `chosen`, in this order.
+
+    Videos of the series that `by` may not see stay at their places. The caller has checked that
+    `by` may edit the series. `versions` are those that the change was made from; None for any.
 
     Raises:
-        InvalidRequest: some are named twice, or are no videos that the account may see.
-        SeriesChanged: another version is recorded, with other videos.
+        InvalidRequest: `chosen` has an id twice, or one of no video that `by` may see.
+        SeriesChanged: another version is recorded, and the change would change it.
         SeriesNotFound: the series was removed.
     """
     await _arrange(series_id, lambda _: chosen, by=by, added=chosen, versions=versions)

@@ -78,13 +78,13 @@ async def oembed() -> Response:
 
 async def _player_values(video_id: str) -> dict[str, object]:
     config = web_context().config
-    allow_framing(request.scope, _framed_by(config.embed_origins))
+    allow_framing(request.scope, framed_by(config.embed_origins))
     expect_player(request.scope)
     video = await read_video(video_id)
     if video.embed_origins:
         # Checked again, so that only sites get into a header.
         sites = [site for site in video.embed_origins if not embed_origin_fault(site)]
-        allow_framing(request.scope, _framed_by(sites))
+        allow_framing(request.scope, framed_by(sites))
     # A playback link grants the player, not the video's page.
     has_page = not state_of(request.scope).playback_token
     page_url = public_url(url_for("video.page", video_id=video.id)) if has_page else ""
@@ -97,7 +97,7 @@ async def _player_values(video_id: str) -> dict[str, object]:
     }
 
 
-def _framed_by(origins: Sequence[str]) -> str:
+def framed_by(origins: Sequence[str]) -> str:
     """Return sites as a value of frame-ancestors, together with the portal's own pages."""
     if ANY_SITE in origins:
         return ANY_SITE

@@ -8,12 +8,13 @@ from portal.accounts import tries
 from portal.accounts.permissions import audience_of
 from portal.database.models import Video
 from portal.errors import TooManyTries, VideoLocked
+from portal.features.watching.embedding import framed_by
 from portal.http.addresses import own_path, unlocked_base
 from portal.http.auth import Policy, policy, unlocked_ids
 from portal.http.composition import web_context
 from portal.http.cookies import UNLOCKED
 from portal.http.errors import locked_page
-from portal.http.server.context import state_of
+from portal.http.server.context import allow_framing, state_of
 from portal.http.server.limits import Rate
 from portal.locale.messages import Message
 from portal.videos.reading import parse_video_id
@@ -39,9 +40,12 @@ async def unlock(video_id: str) -> ResponseReturnValue:
     video = await web_context().videos.load(parsed) if parsed else None
     if video is None or video.unlock_id is None or not audience_of(video).is_locked:
         return redirect(next_path, 303)
+    is_framed = next_path.startswith(url_for("embedding.embed", video_id=video.id))
+    if is_framed:
+        allow_framing(request.scope, framed_by(web_context().config.embed_origins))
     if fault := await _fault_of(video, form.get("password", "")):
         return await locked_page(video.id, next_path, fault=fault), VideoLocked.status
-    if next_path.startswith(url_for("embedding.embed", video_id=video.id)):
+    if is_framed:
         base = await unlocked_base(video.id, video.unlock_id)
         return redirect(base + next_path, 303)
     response = redirect(next_path, 303)
