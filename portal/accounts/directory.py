@@ -66,8 +66,8 @@ async def fetch_holders(ids: Collection[UUID]) -> list[Holder]:
 
 async def find_by_names(names: Collection[str]) -> dict[str, Holder]:
     """Return accounts and groups by their names in small letters; unknown names are left out."""
-    wanted = [name.strip().lower().replace("\0", "") for name in names]
-    holders = _holders(await fetch_rows(BY_NAME, wanted)) if wanted else []
+    lowered = [name.strip().lower().replace("\0", "") for name in names]
+    holders = _holders(await fetch_rows(BY_NAME, lowered)) if lowered else []
     return {holder.name.lower(): holder for holder in holders}
 
 

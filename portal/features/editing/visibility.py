@@ -248,13 +248,13 @@ async def with_added(typed: Body, form: MultiDict[str, str]) -> Body:
     If the person wants it, addresses without an account are those of guests.
     """
     names = split_names(form.get("added", ""))
-    known = await directory.find_by_names(names)
+    holders = await directory.find_by_names(names)
     invites = "invite" in form
     added = [
         {
             "name": name,
             "right": form.get("addedRight", ""),
-            "kind": "guest" if invites and "@" in name and name.lower() not in known else None,
+            "kind": "guest" if invites and "@" in name and name.lower() not in holders else None,
         }
         for name in names
     ]

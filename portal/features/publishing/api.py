@@ -308,6 +308,7 @@ async def get_video(id: str) -> Response:
 @policy(Policy.WATCH, rate=Rate.SEARCH, headers=("ETag",))
 @document_querystring(VideosQuery)
 @document_response(VideoList)
+@document_response(Problem, 404)
 async def list_videos() -> Response:
     """List the videos that you can see in the library, page by page.
 

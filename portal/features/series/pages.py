@@ -68,10 +68,10 @@ async def playing_in(video: Video) -> Playing | None:
     except SeriesNotFound:
         return None
     videos = await service.fetch_videos_of(series.id, viewer)
-    index = next((at for at, one in enumerate(videos) if one.id == video.id), None)
+    index = next((place for place, member in enumerate(videos) if member.id == video.id), None)
     if index is None:
         return None
-    ready = (one for one in videos[index + 1 :] if one.status is VideoStatus.READY)
+    ready = (member for member in videos[index + 1 :] if member.status is VideoStatus.READY)
     listed = list(enumerate(videos, 1))[max(index - BEFORE, 0) :][:LISTED]
     return Playing(
         series=series, index=index, total=len(videos), listed=listed, next=next(ready, None)
