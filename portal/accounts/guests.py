@@ -139,5 +139,5 @@ def _new_link(guest_id: UUID, email: str) -> GuestLink:
 
 
 def _code_digest(secret: str, code: str) -> str:
-    # Nobody can try all codes without the secret of the link, which is not stored.
+    # The secret of the link is part of it and not stored, so that a stolen table tells no code.
     return digest(f"{secret}{code}")

@@ -9,7 +9,7 @@ from tortoise.expressions import Q
 
 from portal import errors
 from portal.accounts.permissions import Principal
-from portal.accounts.tokens import GROUP_IDS
+from portal.accounts.tokens import GROUP_IDS, principal_fields
 from portal.database.account_models import (
     MAX_EMAIL_LENGTH,
     MAX_NAME_LENGTH,
@@ -272,9 +272,7 @@ async def names_of(account_ids: Iterable[UUID | None]) -> dict[UUID | None, str]
 async def fetch_principals(account_ids: Sequence[UUID]) -> dict[UUID, Principal]:
     """Return principals by account id; disabled and removed accounts are left out."""
     return {
-        row["account_id"]: Principal(
-            **{**row, "role": Role(row["role"]), "group_ids": frozenset(row["group_ids"])}
-        )
+        row["account_id"]: Principal(**principal_fields(row))
         for row in await fetch_rows(PRINCIPALS, list(account_ids))
     }
 

@@ -77,10 +77,12 @@ async def fetch_used(
     if stale := [row for row in rows.values() if row.pop("is_stale")]:
         await execute(mark_used, [row[key] for row in stale])
         await execute(ACCOUNTS_SEEN, [row["account_id"] for row in stale])
-    return {
-        name: {**row, "role": Role(row["role"]), "group_ids": frozenset(row["group_ids"])}
-        for name, row in rows.items()
-    }
+    return {name: principal_fields(row) for name, row in rows.items()}
+
+
+def principal_fields(row: Row) -> Row:
+    """Return columns of a row, among them `role` and `GROUP_IDS`, as fields of a `Principal`."""
+    return {**row, "role": Role(row["role"]), "group_ids": frozenset(row["group_ids"])}
 
 
 async def create(

@@ -125,7 +125,7 @@ async def test_video_is_shared_by_name_and_read_as_it_was_written(
         {"id": str(choir.id), "kind": "group", "name": "The choir", "right": "watch"},
         {"id": str(vera.id), "kind": "account", "name": vera.email, "right": "edit"},
     ]
-    # What was read can be sent back; a client that knows no shares leaves them alone.
+    # The record can be sent back as it was read. A request without shares leaves them unchanged.
     again = await answered(await put_access(editor, video, shares=read["shares"]))
     assert again["shares"] == read["shares"]
     assert (await answered(await put_access(editor, video)))["shares"] == read["shares"]

@@ -129,7 +129,7 @@ async def test_account_with_the_verified_address_is_the_guest(
     gina = await make_account("gina", Role.VIEWER)
     sender = await signed_in(app, gina)
     assert (await sender.get(f"/videos/{video.id}")).status_code == 200
-    # Who only typed the address is somebody else.
+    # An account whose address was never verified may belong to somebody else.
     await Account.filter(id=gina.id).update(email_unverified=True)
     assert (await sender.get(f"/videos/{video.id}")).status_code == 404
 

@@ -154,7 +154,7 @@ async def test_fifty_concurrent_changes_lose_none(cast: Cast) -> None:
     series = UUID(series_id)
     await asyncio.gather(*(service.add_video(series, video.id, by=principal) for video in videos))
     assert sorted(await videos_of(editor, series_id)) == sorted(ids_of(videos))
-    # Of programs that read the same version, one writes.
+    # Only one of several programs that read the same version can write.
     read = await editor.get(f"/api/series/{series_id}")
     order = (await answered(read))["videoIds"]
     version = read.headers["ETag"]

@@ -65,12 +65,12 @@ async def test_every_address_needs_the_password_and_opens_with_it(
                 assert answer.status_code != 403, route
     opened = await knowing_one.get(f"/videos/{video.id}")
     assert opened.headers["Cache-Control"] == "private, no-store"
-    # One password opens one video, and lists show neither.
+    # The password opens its own video alone, and lists contain no video with a password.
     assert (await knowing_one.get(f"/videos/{other.id}")).status_code == 403
     assert (await answered(await knowing_one.get("/api/videos")))["videos"] == []
     refused = await knowing_one.get(f"/api/videos/{other.id}")
     await problem(refused, 403, "password_required")
-    # Who may edit the video needs no password, and who is not in the audience can't edit.
+    # Its editor needs no password. Other editors need it to watch, and can't edit the video.
     assert (await cast.senders["its editor"][0].get(f"/videos/{video.id}")).status_code == 200
     assert (await cast.senders["another editor"][0].get(f"/videos/{video.id}")).status_code == 403
     refused = await cast.senders["another editor"][0].get(f"/videos/{video.id}/edit")
@@ -85,7 +85,7 @@ async def test_players_get_addresses_that_end_with_the_password(cast: Cast, anyo
     player = cast.senders["nobody"][0]
     stream = await player.get(f"/{path}")
     assert (stream.status_code, stream.mimetype) == (200, PLAYLIST_TYPE)
-    # Nothing in the address opens the page.
+    # The address doesn't contain the secret that opens the page.
     assert str((await Video.get(id=video.id)).unlock_id) not in path
     await answered(await put_access(cast, video, password="another word"))
     assert (await player.get(f"/{path}")).status_code == 403

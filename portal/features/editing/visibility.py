@@ -160,10 +160,7 @@ async def save(video_id: str) -> AccessForm:
     fields = await request.form
     base = read_access(fields, prefix="base.")
     typed = _read_typed_access(fields)
-    holders = await fetch_holders([UUID(share["id"]) for share in typed["shares"]])
-    # Accounts and groups that were removed since are not the person's mistake.
-    present = {str(holder.id) for holder in holders}
-    typed["shares"] = [share for share in typed["shares"] if share["id"] in present]
+    typed, holders = await without_removed(typed)
     try:
         body = _with_password(await with_added(typed, fields), fields)
         record, invitations = await invite_guests(validated(AccessRecord, body))
@@ -242,14 +239,25 @@ def _read_shares(fields: Sequence[str]) -> list[dict[str, str]]:
     ]
 
 
+async def without_removed(typed: Body) -> tuple[Body, list[Holder]]:
+    """Return typed values without shares of removed accounts, groups and guests; and the others.
+
+    That they were removed since the form was made is not the person's mistake.
+    """
+    holders = await fetch_holders([UUID(share["id"]) for share in typed["shares"]])
+    present = {str(holder.id) for holder in holders}
+    shares = [share for share in typed["shares"] if share["id"] in present]
+    return {**typed, "shares": shares}, holders
+
+
 async def with_added(typed: Body, form: MultiDict[str, str]) -> Body:
     """Return typed values with the accounts and groups whose names were typed to be added.
 
     If the person wants it, addresses without an account are those of guests.
     """
     names = split_names(form.get("added", ""))
-    holders = await directory.find_by_names(names)
     invites = "invite" in form
+    holders = await directory.find_by_names(names) if invites else {}
     added = [
         {
             "name": name,

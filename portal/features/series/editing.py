@@ -21,6 +21,7 @@ from portal.features.editing.visibility import (
     read_access,
     visibility_choices,
     with_added,
+    without_removed,
 )
 from portal.features.series import service
 from portal.features.series.api import SeriesDetails
@@ -88,10 +89,7 @@ async def save(series_id: str) -> ResponseReturnValue:
         "description": fields.get("description", "").replace("\r\n", "\n"),
     }
     del typed["embedOrigins"]
-    holders = await fetch_holders([UUID(share["id"]) for share in typed["shares"]])
-    # Accounts and groups that were removed since are not the person's mistake.
-    present = {str(holder.id) for holder in holders}
-    typed["shares"] = [share for share in typed["shares"] if share["id"] in present]
+    typed, holders = await without_removed(typed)
     form = replace(
         await _recorded_form(series, editor),
         typed=typed,

@@ -160,10 +160,12 @@ async def read_series(series_id: str, reader: Principal) -> SeriesSummary:
     Raises `SeriesNotFound` for an unknown or malformed id, and if the reader may not see it.
     """
     parsed = parse_video_id(series_id)
-    found = await _summaries(sql_with("id = {id}", id=parsed), reader, limit=1) if parsed else []
-    if not found or not reader.may_see(found[0].audience):
+    if parsed is None:
         raise SeriesNotFound
-    return found[0]
+    summaries = await _summaries(sql_with("id = {id}", id=parsed), reader, limit=1)
+    if not summaries or not reader.may_see(summaries[0].audience):
+        raise SeriesNotFound
+    return summaries[0]
 
 
 async def read_editable(series_id: str, editor: Principal) -> SeriesSummary:
@@ -272,12 +274,12 @@ async def replace_videos(
 
 async def add_video(series_id: UUID, video_id: UUID, *, by: Principal) -> None:
     """Add a video at the end of a series, unless it is in it. Raises as `replace_videos`."""
-    await _arrange(series_id, lambda seen: [*seen, video_id], by=by, added=[video_id])
+    await _arrange(series_id, lambda visible: [*visible, video_id], by=by, added=[video_id])
 
 
 async def remove_video(series_id: UUID, video_id: UUID, *, by: Principal) -> None:
     """Remove a video from a series, if it is in it. Raises `SeriesNotFound`."""
-    await _arrange(series_id, lambda seen: [one for one in seen if one != video_id], by=by)
+    await _arrange(series_id, lambda visible: _without(visible, video_id), by=by)
 
 
 async def move_video(series_id: UUID, video_id: UUID, index: int, *, by: Principal) -> None:
@@ -285,23 +287,29 @@ async def move_video(series_id: UUID, video_id: UUID, index: int, *, by: Princip
 
     An index outside of the list is the nearest end. Raises `SeriesNotFound`.
     """
-    await _arrange(series_id, lambda seen: _moved(seen, video_id, max(index, 0)), by=by)
+    await _arrange(series_id, lambda visible: _moved(visible, video_id, max(index, 0)), by=by)
 
 
 def with_hidden(
-    present: Sequence[UUID], hidden: Collection[UUID], seen: Iterable[UUID]
+    present: Sequence[UUID], hidden: Collection[UUID], visible: Iterable[UUID]
 ) -> list[UUID]:
-    """Return the new list of a series: `seen` in its order, and the hidden ones at their places."""
-    arranged = list(seen)
+    """Return the new list of a series: `visible` in order, and the hidden ones at their places."""
+    arranged = list(visible)
     for index, video_id in enumerate(present):
         if video_id in hidden:
             arranged.insert(index, video_id)
     return arranged
 
 
-def _moved(seen: Sequence[UUID], video_id: UUID, index: int) -> Sequence[UUID]:
-    others = [one for one in seen if one != video_id]
-    return [*others[:index], video_id, *others[index:]] if video_id in seen else seen
+def _without(visible: Sequence[UUID], video_id: UUID) -> list[UUID]:
+    return [member_id for member_id in visible if member_id != video_id]
+
+
+def _moved(visible: Sequence[UUID], video_id: UUID, index: int) -> Sequence[UUID]:
+    if video_id not in visible:
+        return visible
+    remaining = _without(visible, video_id)
+    return [*remaining[:index], video_id, *remaining[index:]]
 
 
 async def _arrange(
@@ -318,8 +326,8 @@ async def _arrange(
         sees = await _lock_videos(series_id, added, by)
         present = [row["video_id"] for row in await fetch_rows(MEMBERS, series_id)]
         hidden = {video_id for video_id in present if not sees[video_id]}
-        seen = alter([video_id for video_id in present if video_id not in hidden])
-        arranged = with_hidden(present, hidden, dict.fromkeys(seen))
+        visible = alter([video_id for video_id in present if video_id not in hidden])
+        arranged = with_hidden(present, hidden, dict.fromkeys(visible))
         _check_added(added, sees, len(arranged))
         if arranged == present:
             return
