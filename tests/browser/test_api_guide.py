@@ -197,7 +197,7 @@ async def test_page_of_another_site_controls_a_player(
         await wait_for(frame, "video?.readyState >= 2")
         script = example("Control an embedded player", "js")
         await page.evaluate(f"() => {{ {script} }}")
-        await page.wait_for_function("document.title === 'The end'")
+        await page.wait_for_function("() => document.title === 'The end'")
     await page.close()
 
 

@@ -111,7 +111,7 @@ async def test_site_controls_the_player_and_receives_its_events(
         await tell(page, "unmute")
         await wait_for(frame, "!video.muted")
         await frame.locator("media-mute-button").press("Enter")
-        await frame.wait_for_function("saved['portal.player']?.includes('\"isMuted\":true')")
+        await wait_for(frame, "saved['portal.player']?.includes('\"isMuted\":true')")
 
         await tell(page, "setCurrentTime", 12.5)
         await wait_until(page, "valuesOf('seeked').at(-1)?.seconds === 12.5")
