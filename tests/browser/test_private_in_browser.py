@@ -54,6 +54,15 @@ class ClosedPortal:
             assert answer.status == status, await answer.text()
             return await answer.json() if status != 204 else None
 
+    async def make_series(self, title: str) -> str:
+        """Make a series of the owner, and return its id."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        async with (
+            aiohttp.ClientSession(self.portal.base_url, headers=headers) as http,
+            http.post("/api/series", json={"title": title}) as response,
+        ):
+            return str((await response.json())["id"])
+
     async def is_complete(self) -> bool:
         """Return whether all renditions and the storyboard are complete."""
         transcode = await self.ask("GET", "/transcode")
@@ -122,7 +131,7 @@ async def test_owner_watches_a_private_video_by_session_and_resumes_elsewhere(
     await second.wait_for_function("() => !localStorage['portal.positions']")
 
 
-async def test_upload_is_shared_with_a_person_who_watches_it(
+async def test_upload_is_shared_with_a_person_and_added_to_a_series(
     open_page: OpenPage, closed: ClosedPortal, short_video: Path
 ) -> None:
     base_url = closed.portal.base_url
@@ -136,6 +145,7 @@ async def test_upload_is_shared_with_a_person_who_watches_it(
     await watcher.goto("/?whose=shared")
     await expect(watcher.get_by_text("Nothing is shared with you yet")).to_be_visible()
 
+    series_id = await closed.make_series("Lessons")
     await open_upload(sender)
     posts = record_requests(sender, "/api/videos?", method="POST")
     changes = record_requests(sender, "/access", method="P")
@@ -151,10 +161,14 @@ async def test_upload_is_shared_with_a_person_who_watches_it(
     await expect(field).to_be_focused()
     await suits_everyone(sender, "upload-shared")
     await field.fill(f"{viewer}, ")
+    series = sender.get_by_label("Series", exact=True)
+    await series.select_option("Lessons")
     await publish_button(sender).click()
     place = line(sender, short_video.name)
     await expect(place).to_contain_text("Ready to watch", timeout=TRANSCODE_TIMEOUT_MS)
     share = "visibility=private&share=vera%40example.org"
+    listed = await sender.context.request.get(f"/api/videos?series={series_id}")
+    assert [video["title"] for video in (await listed.json())["videos"]] == ["For Vera"]
     assert posts[1:] == [f"{base_url}/api/videos?{share}"]
     assert changes == []
 
@@ -174,7 +188,15 @@ async def test_upload_is_shared_with_a_person_who_watches_it(
     await field.fill(viewer)
     # The form's first button adds tags.
     await field.press("Enter")
-    await expect(sender.locator(".toast__message")).to_have_text("1 video shared.")
+    toast = sender.locator(".toast__message")
+    await expect(toast).to_have_text("1 video shared.")
+    await sender.get_by_role("checkbox", name="Select A film").check()
+    await bar.locator("summary", has_text="Series").click()
+    await bar.get_by_label("Series").select_option("Lessons")
+    await bar.get_by_role("button", name="Add to series").click()
+    await expect(toast).to_have_text("1 video added to the series.")
+    await sender.goto(f"/series/{series_id}")
+    await expect(sender.locator(".series-row__title")).to_have_text(["For Vera", "A film"])
     await watcher.goto("/?whose=shared")
     for title in ("A film", "For Vera"):
         await expect(watcher.get_by_role("link", name=title).first).to_be_visible()

@@ -103,9 +103,9 @@ async def test_videos_are_shared_in_addition_to_present_shares(
     first = await eds("One", 1, admitted_ids=[vera.id], editor_ids=[vera.id])
     second = await eds("Two", 2, visibility=Visibility.PRIVATE)
     full = await eds("Full", 3, admitted_ids=[uuid4() for _ in range(MAX_SHARES)])
-    others = await add_video("Olga's", 4, owner_id=olga.id)
+    others_video = await add_video("Olga's", 4, owner_id=olga.id)
     names = "vera@example.org, CHOIR"
-    words = await act(editor, "share", first, second, full, others, shareWith=names)
+    words = await act(editor, "share", first, second, full, others_video, shareWith=names)
     assert words == (
         "2 videos shared. 1 was not changed. You can only change your own videos. "
         "1 would be shared with too many people. Use a group."
@@ -114,7 +114,7 @@ async def test_videos_are_shared_in_addition_to_present_shares(
     assert await shares_in(first) == {vera.id: "edit", choir.id: "watch"}
     assert await shares_in(second) == dict.fromkeys(both, "watch")
     assert len(await shares_in(full)) == MAX_SHARES
-    assert await shares_in(others) == {}
+    assert await shares_in(others_video) == {}
     assert await act(editor, "share", second, shareWith="walt@example.org") == "1 video shared."
     assert (await shares_in(second)).keys() == both | {walt.id}
     assert (await (await signed_in(app, walt)).get(f"/videos/{second.id}")).status_code == 200

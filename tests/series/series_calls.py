@@ -18,10 +18,10 @@ def ids_of(videos: Iterable[Video]) -> list[str]:
 async def make_series(sender: Sender, *videos: Video, **members: Any) -> str:
     """Create a series of these videos, and return its id."""
     body = {"title": "Birds", "visibility": "public", **members}
-    made = await answered(await sender.post("/api/series", json=body), 201)
+    series = await answered(await sender.post("/api/series", json=body), 201)
     if videos:
-        await answered(await put_videos(sender, made["id"], ids_of(videos)))
-    return str(made["id"])
+        await answered(await put_videos(sender, series["id"], ids_of(videos)))
+    return str(series["id"])
 
 
 async def put_videos(

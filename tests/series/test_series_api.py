@@ -38,23 +38,27 @@ async def test_series_is_created_read_changed_and_deleted_under_its_version(cast
     editor = cast.senders["its editor"][0]
     body = {"title": " Birds <b>", "description": "Of the coast"}
     response = await editor.post("/api/series", json=body)
-    made = await answered(response, 201)
-    assert set(made) == MEMBERS | {"videoIds"}
-    assert (made["title"], made["visibility"], made["videoIds"]) == (" Birds <b>", "public", [])
-    assert made["ownerId"] == str(cast.editor.id)
-    address = f"/api/series/{made['id']}"
+    record = await answered(response, 201)
+    assert set(record) == MEMBERS | {"videoIds"}
+    assert (record["title"], record["visibility"], record["videoIds"]) == (
+        " Birds <b>",
+        "public",
+        [],
+    )
+    assert record["ownerId"] == str(cast.editor.id)
+    address = f"/api/series/{record['id']}"
     assert response.headers["Location"] == address
     version = response.headers["ETag"]
     read = await editor.get(address)
-    assert (await answered(read), read.headers["ETag"]) == (made, version)
+    assert (await answered(read), read.headers["ETag"]) == (record, version)
     assert (await editor.get(address, headers={"If-None-Match": version})).status_code == 304
 
-    changed = await patch(editor, made["id"], version, title="Gulls", description=None)
+    changed = await patch(editor, record["id"], version, title="Gulls", description=None)
     assert (await answered(changed))["title"] == "Gulls"
     # A repetition asks for nothing new; anything else is a conflict.
-    again = await patch(editor, made["id"], version, title="Gulls", description=None)
+    again = await patch(editor, record["id"], version, title="Gulls", description=None)
     assert again.headers["ETag"] == changed.headers["ETag"] != version
-    await problem(await patch(editor, made["id"], version, title="Terns"), 412, "series_changed")
+    await problem(await patch(editor, record["id"], version, title="Terns"), 412, "series_changed")
     for method, path, json in (
         ("PATCH", address, {"title": "Terns"}),
         ("DELETE", address, {}),
@@ -69,7 +73,9 @@ async def test_series_is_created_read_changed_and_deleted_under_its_version(cast
     present = {"If-Match": changed.headers["ETag"]}
     assert (await editor.ask("DELETE", address, headers=present)).status_code == 204
     await problem(await editor.get(address), 404, "series_not_found")
-    actions = await fetch_rows("SELECT action, detail FROM events WHERE object_id = %s", made["id"])
+    actions = await fetch_rows(
+        "SELECT action, detail FROM events WHERE object_id = %s", record["id"]
+    )
     assert [(row["action"], row["detail"]) for row in actions] == [
         ("series.made", {}),
         ("series.changed", {"fields": "title, description"}),
@@ -125,9 +131,28 @@ async def test_list_of_videos_keeps_its_order_and_names_what_is_wrong(cast: Cast
     assert [video["id"] for video in following["videos"]] == order[3:]
     oldest = await answered(await editor.get(f"/api/videos?series={series_id}&sort=oldest"))
     assert [video["id"] for video in oldest["videos"]] == ids
-    found = await answered(await editor.get(f"/api/videos?series={series_id}&q=video"))
-    assert [video["id"] for video in found["videos"]] == order
+    matching = await answered(await editor.get(f"/api/videos?series={series_id}&q=video"))
+    assert [video["id"] for video in matching["videos"]] == order
     await problem(await editor.get(f"/api/videos?series={uuid4()}"), 404, "series_not_found")
+
+
+async def test_videos_are_added_at_the_end_once(app: Quart, cast: Cast) -> None:
+    editor = cast.senders["its editor"][0]
+    first, second, third = ids_of([await ready_video(cast.editor) for _ in range(3)])
+    series_id = await make_series(editor)
+    address = f"/api/series/{series_id}/videos"
+    for added, order in (
+        ([second], [second]),
+        ([first, second], [second, first]),
+        ([third], [second, first, third]),
+    ):
+        response = await editor.post(address, json={"videoIds": added})
+        assert (await answered(response))["videoIds"] == order
+    refused = await editor.post(address, json={"videoIds": [first, UNKNOWN_VIDEO_ID]})
+    faults = (await problem(refused, 422, "validation_failed"))["errors"]
+    assert [fault["pointer"] for fault in faults] == ["/videoIds/1"]
+    stranger = await signed_in(app, await make_account("zed", Role.EDITOR))
+    await problem(await stranger.post(address, json={"videoIds": []}), 403, "not_allowed")
 
 
 async def test_deleted_video_leaves_its_series(cast: Cast) -> None:
@@ -152,7 +177,8 @@ async def test_fifty_concurrent_changes_lose_none(cast: Cast) -> None:
     videos = [await ready_video(cast.editor) for _ in range(50)]
     series_id = await make_series(editor)
     series = UUID(series_id)
-    await asyncio.gather(*(service.add_video(series, video.id, by=principal) for video in videos))
+    additions = (service.add_videos(series, [video.id], by=principal) for video in videos)
+    await asyncio.gather(*additions)
     assert sorted(await videos_of(editor, series_id)) == sorted(ids_of(videos))
     # Only one of several programs that read the same version can write.
     read = await editor.get(f"/api/series/{series_id}")
@@ -165,20 +191,22 @@ async def test_fifty_concurrent_changes_lose_none(cast: Cast) -> None:
     answers = await asyncio.gather(*(leave_out(index) for index in range(50)))
     statuses = [answer.status_code for answer in answers]
     assert sorted(statuses) == [200, *[412] * 49]
-    left = await videos_of(editor, series_id)
-    assert left == [one for one in order if one != order[statuses.index(200)]]
+    remaining = await videos_of(editor, series_id)
+    assert remaining == [member for member in order if member != order[statuses.index(200)]]
     # People move and remove at the same time.
     moved = [
-        service.move_video(series, UUID(left[index]), 48 - index, by=principal)
+        service.move_video(series, UUID(remaining[index]), 48 - index, by=principal)
         for index in range(10)
     ]
-    removed = [service.remove_video(series, UUID(one), by=principal) for one in left[10:20]]
+    removed = [
+        service.remove_video(series, UUID(member), by=principal) for member in remaining[10:20]
+    ]
     edited = [
-        service.edit(series, lambda one: one, versions=None),
+        service.edit(series, lambda recorded: recorded, versions=None),
         *(patch(editor, series_id, title=f"Birds {number}") for number in range(10)),
     ]
     await asyncio.gather(*moved, *removed, *edited)
-    assert set(await videos_of(editor, series_id)) == set(left) - set(left[10:20])
+    assert set(await videos_of(editor, series_id)) == set(remaining) - set(remaining[10:20])
     rows = await fetch_rows("SELECT version FROM series WHERE id = %s", series)
     changes = await fetch_rows(
         "SELECT count(*) AS total FROM events WHERE object_id = %s", series_id
@@ -199,14 +227,14 @@ async def test_removals_of_videos_and_changes_of_series_never_wait_for_each_othe
     await asyncio.gather(
         *(remove(video.id) for video in videos[:6]),
         *(
-            service.move_video(one, video.id, 0, by=principal)
-            for one in series_ids
+            service.move_video(changed_id, video.id, 0, by=principal)
+            for changed_id in series_ids
             for video in videos[::-1]
         ),
     )
-    for one in series_ids:
-        found = await service.fetch_videos_of(one, principal)
-        assert {video.id for video in found} == {video.id for video in videos[6:]}
+    for changed_id in series_ids:
+        members = await service.fetch_videos_of(changed_id, principal)
+        assert {member.id for member in members} == {video.id for video in videos[6:]}
 
 
 def test_hidden_videos_stay_at_their_places() -> None:
@@ -250,8 +278,8 @@ async def test_rights_of_accounts_and_tokens(app: Quart, cast: Cast) -> None:
     await answered(await put_audience(owner_of_series, series_id, shares=[share]))
     await answered(await patch(other, series_id, title="Shared"))
     # Who gives up the right to edit gets the answer to that.
-    left = await put_audience(other, series_id, shares=[])
-    assert (await answered(left))["shares"] == []
+    response = await put_audience(other, series_id, shares=[])
+    assert (await answered(response))["shares"] == []
     await problem(await other.get(f"/api/series/{series_id}"), 404, "series_not_found")
 
     reads = program(app, await token_of(cast.editor, [Scope.READ]))
@@ -274,8 +302,10 @@ async def test_audience_of_a_series_is_changed_as_that_of_a_video(cast: Cast) ->
     late = await editor.ask("PUT", address, json=body, headers={"If-Match": read.headers["ETag"]})
     await problem(late, 412, "access_changed")
     # A request without shares leaves them.
-    kept = await editor.ask("PUT", address, json=body, headers={"If-Match": first.headers["ETag"]})
-    record = await answered(kept)
+    response = await editor.ask(
+        "PUT", address, json=body, headers={"If-Match": first.headers["ETag"]}
+    )
+    record = await answered(response)
     assert (record["signedInOnly"], len(record["shares"])) == (True, 1)
     for wrong in (
         {"visibility": "public", "signedInOnly": True},
@@ -304,5 +334,7 @@ async def test_everyone_changes_series_on_an_open_portal(app: Quart) -> None:
     series_id = await make_series(anyone, video)
     record = await answered(await anyone.get(f"/api/series/{series_id}"))
     assert (record["ownerId"], record["videoIds"]) == (None, [str(video.id)])
-    assert [one.id for one in await service.series_to_edit(EVERYONES)] == [UUID(series_id)]
-    assert [one.id for one in await service.series_of(video.id, EVERYONES)] == [UUID(series_id)]
+    assert [summary.id for summary in await service.series_to_edit(EVERYONES)] == [UUID(series_id)]
+    assert [summary.id for summary in await service.series_of(video.id, EVERYONES)] == [
+        UUID(series_id)
+    ]

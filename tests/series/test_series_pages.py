@@ -32,19 +32,19 @@ async def test_series_is_made_edited_and_deleted_by_forms(cast: Cast) -> None:
     editor = cast.senders["its editor"][0]
     fault = words_of(await send(editor, "/series", {"title": " "}))
     assert "Give the series a title." in fault
-    made = await send_fields(editor, "/series", title="Birds")
-    assert made.status_code == 303
-    series_id = made.headers["Location"].split("/")[2]
-    assert made.headers["Location"] == f"/series/{series_id}/edit"
+    response = await send_fields(editor, "/series", title="Birds")
+    assert response.status_code == 303
+    series_id = response.headers["Location"].split("/")[2]
+    assert response.headers["Location"] == f"/series/{series_id}/edit"
     changes = {"title": "Gulls", "description": "See https://example.org\r\nat 1:05"}
     fields = await form_of(editor, series_id, **changes, visibility="private", signedInOnly="on")
     saved = await send_fields(editor, f"/series/{series_id}/edit", **fields)
     assert saved.headers["Location"] == f"/series/{series_id}/edit?saved=1"
     assert "Saved." in await page(editor, saved.headers["Location"])
-    shown = await page(editor, f"/series/{series_id}")
-    assert 'href="https://example.org"' in shown
-    assert "t=65" not in shown
-    assert "Private" in words_of(shown)
+    text = await page(editor, f"/series/{series_id}")
+    assert 'href="https://example.org"' in text
+    assert "t=65" not in text
+    assert "Private" in words_of(text)
     await page(cast.senders["viewer"][0], f"/series/{series_id}")
     await page(cast.senders["nobody"][0], f"/series/{series_id}", 404)
 
@@ -78,14 +78,14 @@ async def test_series_is_shared_by_its_form(cast: Cast) -> None:
     # Who gives up the right to edit is led to the list.
     eve_id = cast.senders["another editor"][1].account_id
     own = {"share": [f"{eve_id}:watch"], "visibility": "public"}
-    left = await send_fields(other, address, **await form_of(other, series_id, **own))
-    assert left.headers["Location"] == "/series"
+    response = await send_fields(other, address, **await form_of(other, series_id, **own))
+    assert response.headers["Location"] == "/series"
 
 
 async def test_videos_are_moved_and_removed_by_buttons(cast: Cast) -> None:
     editor = cast.senders["its editor"][0]
     videos = [await ready_video(cast.editor) for _ in range(3)]
-    one, two, three = ids_of(videos)
+    first, second, third = ids_of(videos)
     series_id = await make_series(editor, *videos)
     text = await page(editor, f"/series/{series_id}/edit")
     assert re.findall(r'name="(up|down)"\s+value="(\d)"', text) == [
@@ -98,22 +98,22 @@ async def test_videos_are_moved_and_removed_by_buttons(cast: Cast) -> None:
     ]
     address = f"/series/{series_id}/videos"
     for video_id, fields, order in (
-        (three, {"up": "1"}, [one, three, two]),
-        (one, {"down": "1"}, [three, one, two]),
-        (two, {"to": "0"}, [two, three, one]),
-        (two, {"to": "99"}, [three, one, two]),
-        (two, {"to": "x"}, [three, one, two]),
-        (UNKNOWN_VIDEO_ID, {"to": "0"}, [three, one, two]),
+        (third, {"up": "1"}, [first, third, second]),
+        (first, {"down": "1"}, [third, first, second]),
+        (second, {"to": "0"}, [second, third, first]),
+        (second, {"to": "99"}, [third, first, second]),
+        (second, {"to": "x"}, [third, first, second]),
+        (UNKNOWN_VIDEO_ID, {"to": "0"}, [third, first, second]),
     ):
         moved = await send_fields(editor, f"{address}/{video_id}", **fields)
         assert moved.headers["Location"] == f"/series/{series_id}/edit#series-videos"
         assert await videos_of(editor, series_id) == order
-    await send(editor, f"{address}/{one}/remove", {}, 303)
-    await send(editor, f"{address}/{one}/remove", {}, 303)
-    assert await videos_of(editor, series_id) == [three, two]
+    await send(editor, f"{address}/{first}/remove", {}, 303)
+    await send(editor, f"{address}/{first}/remove", {}, 303)
+    assert await videos_of(editor, series_id) == [third, second]
     # Scripts get the list alone, with a text to announce.
     headers = {"HX-Request": "true"}
-    part = await editor.post(f"{address}/{two}", form={"up": "0"}, headers=headers)
+    part = await editor.post(f"{address}/{second}", form={"up": "0"}, headers=headers)
     fragment = await part.get_data(as_text=True)
     assert fragment.lstrip().startswith("<section")
     assert "Moved to 1 of 2." in fragment
@@ -125,7 +125,7 @@ async def test_workshop_adds_a_video_to_series_and_removes_it(cast: Cast) -> Non
     workshop = f"/videos/{video.id}/edit"
     assert "Create a series" in words_of(await page(editor, workshop))
     series_id = await make_series(editor, title="Waders")
-    others = await make_series(cast.senders["admin"][0], title="Not mine")
+    others_series = await make_series(cast.senders["admin"][0], title="Not mine")
     text = await page(editor, workshop)
     assert f'<option value="{series_id}">Waders</option>' in text
     assert "Not mine" not in text
@@ -133,14 +133,14 @@ async def test_workshop_adds_a_video_to_series_and_removes_it(cast: Cast) -> Non
     assert added.headers["Location"] == f"{workshop}#series"
     assert await videos_of(editor, series_id) == [str(video.id)]
     assert f'<option value="{series_id}">' not in await page(editor, workshop)
-    await send(editor, f"/videos/{video.id}/series", {"series": others}, 403)
+    await send(editor, f"/videos/{video.id}/series", {"series": others_series}, 403)
     await send(editor, f"/videos/{video.id}/series", {"series": "x"}, 404)
     # The series of others that a video is in are listed, but can't be changed.
     admin = cast.senders["admin"][1]
-    await service.add_video(UUID(others), video.id, by=admin)
+    await service.add_videos(UUID(others_series), [video.id], by=admin)
     text = await page(editor, workshop)
     assert "Not mine" in text
-    assert f"/series/{others}/remove" not in text
+    assert f"/series/{others_series}/remove" not in text
     removed = await send_fields(editor, f"/series/{series_id}/videos/{video.id}/remove?at=workshop")
     assert removed.headers["Location"] == f"{workshop}#series"
     assert await videos_of(editor, series_id) == []
@@ -149,6 +149,29 @@ async def test_workshop_adds_a_video_to_series_and_removes_it(cast: Cast) -> Non
     )
     assert "Hidden" not in await page(editor, workshop)
     await send(editor, f"/videos/{video.id}/series", {"series": hidden}, 404)
+
+
+async def test_selected_videos_are_added_to_a_series(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = cast.senders["its editor"][0]
+    own = [await ready_video(cast.editor, title=f"Own {number}") for number in range(2)]
+    others_video = await ready_video(await make_account("zoe"))
+    assert "/series/selected" not in await page(editor, "/videos")
+    series_id = await make_series(editor, title="Waders")
+    assert f'<option value="{series_id}">Waders</option>' in await page(editor, "/videos")
+    fields = {"series": series_id, "id": ids_of([own[0], others_video, own[1]])}
+    monkeypatch.setattr(service, "MAX_VIDEOS", 1)
+    added = await send_fields(editor, "/series/selected?tag=birds", **fields)
+    assert added.headers["Location"].startswith("/videos?tag=birds&")
+    words = words_of(await page(editor, added.headers["Location"]))
+    assert "1 video added to the series." in words
+    assert "1 was not changed. You can only change your own videos." in words
+    assert "1 was not added. The series has as many videos as it can have." in words
+    assert await videos_of(editor, series_id) == [str(own[0].id)]
+    nothing = await send_fields(editor, "/series/selected", series=series_id)
+    assert "Select videos first" in await page(editor, nothing.headers["Location"])
+    await send(editor, "/series/selected", {**fields, "series": "x"}, 404)
 
 
 async def test_full_series_is_refused_in_the_workshop(
@@ -166,29 +189,29 @@ async def test_page_of_a_series_plays_its_ready_videos_in_order(cast: Cast) -> N
     editor = cast.senders["its editor"][0]
     nobody = cast.senders["nobody"][0]
     processing = await make_video(cast.editor)
-    one, two = [await ready_video(cast.editor) for _ in range(2)]
+    first, second = [await ready_video(cast.editor) for _ in range(2)]
     failed = await make_video(cast.editor, **FAILED)
-    series_id = await make_series(editor, processing, one, failed, two)
+    series_id = await make_series(editor, processing, first, failed, second)
     text = await page(nobody, f"/series/{series_id}")
     assert "4 videos" in words_of(text)
     # Two of 3725.4 s.
     assert "2:04:1" in words_of(text)
-    assert f'href="/videos/{one.id}?series={series_id}#play"' in text
-    watch = await page(nobody, f"/videos/{one.id}?series={series_id}")
+    assert f'href="/videos/{first.id}?series={series_id}#play"' in text
+    watch = await page(nobody, f"/videos/{first.id}?series={series_id}")
     assert "2 of 4" in words_of(watch)
     assert f"/series/{series_id}" in watch
-    assert re.search(rf'data-next\s+href="/videos/{two.id}\?series={series_id}"', watch)
+    assert re.search(rf'data-next\s+href="/videos/{second.id}\?series={series_id}"', watch)
     assert watch.count(f"?series={series_id}") >= 4
-    last = await page(nobody, f"/videos/{two.id}?series={series_id}")
+    last = await page(nobody, f"/videos/{second.id}?series={series_id}")
     assert "data-next" not in last
-    embed = await page(nobody, f"/embed/{one.id}?series={series_id}")
-    assert re.search(rf'data-next\s+href="/embed/{two.id}\?series={series_id}"', embed)
+    embed = await page(nobody, f"/embed/{first.id}?series={series_id}")
+    assert re.search(rf'data-next\s+href="/embed/{second.id}\?series={series_id}"', embed)
     # Other addresses are those of the video alone.
     stranger = await ready_video(cast.editor)
     for path in (
         f"/videos/{stranger.id}?series={series_id}",
-        f"/videos/{one.id}?series=x",
-        f"/videos/{one.id}?series={UNKNOWN_VIDEO_ID}",
+        f"/videos/{first.id}?series=x",
+        f"/videos/{first.id}?series={UNKNOWN_VIDEO_ID}",
     ):
         assert "data-up-next" not in await page(nobody, path)
 
@@ -230,6 +253,6 @@ async def test_list_of_series_has_pages(app: Quart) -> None:
     assert first.count("series-card") == 24
     following = re.search(r'href="(/series\?after=[^"]+)"', first)
     assert following
-    rest = await page(olga, following[1])
-    assert "Birds 00" in rest
-    assert rest.count("series-card") == 1
+    text = await page(olga, following[1])
+    assert "Birds 00" in text
+    assert text.count("series-card") == 1

@@ -19,7 +19,13 @@ from werkzeug.datastructures import MultiDict
 from portal.accounts import directory
 from portal.accounts.permissions import Action, Principal, audience_of
 from portal.database.models import Video
-from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
+from portal.errors import (
+    AccessChanged,
+    InvalidRequest,
+    MetadataChanged,
+    NotAllowed,
+    VideoNotFound,
+)
 from portal.features.deletion import service as deletion
 from portal.http.auth import Policy, policy, principal
 from portal.http.composition import web_context
@@ -60,6 +66,7 @@ class ActionResult(StrEnum):
     CONFLICT = "busy"
     TAG_LIMIT = "full"
     SHARE_LIMIT = "crowded"
+    SERIES_LIMIT = "long"
 
 
 # In the order of their sentences.
@@ -71,6 +78,7 @@ RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
     MetadataChanged: ActionResult.CONFLICT,
     metadata.TagsTooLong: ActionResult.TAG_LIMIT,
     TooManyShares: ActionResult.SHARE_LIMIT,
+    InvalidRequest: ActionResult.SERIES_LIMIT,
 }
 
 Change = Callable[[Video], Awaitable[object]]
@@ -81,18 +89,27 @@ Change = Callable[[Video], Awaitable[object]]
 async def apply() -> ResponseReturnValue:
     """Apply the form's action to the selected videos, or ask to confirm their deletion."""
     fields = await request.form
-    sent_ids = map(parse_video_id, fields.getlist("id"))
-    ids = list(dict.fromkeys(filter(None, sent_ids)))[:MAX_SELECTED]
     action = fields.get("action", "")
-    if not ids:
-        return _redirect_with_toast("nothing", {})
     if action == "ask":
-        return await _ask_for_confirmation(ids)
+        return await _ask_for_confirmation(_selected_ids(fields))
     names = directory.split_names(one_line(fields.get("shareWith", "")))
     holder_ids, unknown = await directory.match_names(names if action == "share" else ())
     if unknown:
         return _redirect_with_toast("unknown", {}, name=unknown[0][:MAX_NAME_LENGTH])
     change = await _change_of_action(action, fields, holder_ids)
+    return await change_selected(action, fields, change)
+
+
+async def change_selected(
+    action: str, fields: MultiDict[str, str], change: Change | None
+) -> ResponseReturnValue:
+    """Change the videos that a form selects; redirect to its page with a toast about the results.
+
+    `change` is None if the form lacks the action's value.
+    """
+    ids = _selected_ids(fields)
+    if not ids:
+        return _redirect_with_toast("nothing", {})
     if change is None:
         return _redirect_with_toast("incomplete", {})
     person = await principal()
@@ -175,6 +192,11 @@ def one_line(text: str) -> str:
     return " ".join(text.replace("\0", " ").split())
 
 
+def _selected_ids(fields: MultiDict[str, str]) -> list[UUID]:
+    ids = map(parse_video_id, fields.getlist("id"))
+    return list(dict.fromkeys(filter(None, ids)))[:MAX_SELECTED]
+
+
 async def _change_of_action(
     action: str, fields: MultiDict[str, str], holder_ids: Collection[UUID]
 ) -> Change | None:
@@ -241,6 +263,8 @@ async def _apply_to_video(
 async def _ask_for_confirmation(ids: list[UUID]) -> ResponseReturnValue:
     """Ask to confirm the deletion of videos; with scripts the page does so itself."""
     person = await principal()
+    if not ids:
+        return _redirect_with_toast("nothing", {})
     fetched = await fetch_videos(ids)
     videos = [video for video in fetched.values() if person.may_see(audience_of(video))]
     if not videos:
@@ -342,6 +366,13 @@ def _done_words(action: str, count: int) -> str:
             return ngettext(
                 "%(count)s video shared.", "%(count)s videos shared.", count, count=count
             )
+        case "series":
+            return ngettext(
+                "%(count)s video added to the series.",
+                "%(count)s videos added to the series.",
+                count,
+                count=count,
+            )
     return ""
 
 
@@ -381,6 +412,13 @@ def _failure_words(action: str, result: ActionResult, count: int) -> str:
             return ngettext(
                 "%(count)s would be shared with too many people. Use a group.",
                 "%(count)s would be shared with too many people. Use a group.",
+                count,
+                count=count,
+            )
+        case ActionResult.SERIES_LIMIT:
+            return ngettext(
+                "%(count)s was not added. The series has as many videos as it can have.",
+                "%(count)s were not added. The series has as many videos as it can have.",
                 count,
                 count=count,
             )

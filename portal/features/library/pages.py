@@ -120,11 +120,10 @@ class Listing:
         """Return the order of addresses that name none."""
         return Sort.RELEVANCE if self.query.text else Sort.NEWEST
 
-    @property
-    def bulk_action_url(self) -> str:
-        """Return the address of the bulk action form, which redirects back to this page."""
+    def bulk_action_url(self, endpoint: str = "bulk_actions.apply") -> str:
+        """Return the address of an endpoint for bulk actions, which redirects to this page."""
         return self.url(
-            "bulk_actions.apply", at=self.endpoint, after=self.after or "", before=self.before or ""
+            endpoint, at=self.endpoint, after=self.after or "", before=self.before or ""
         )
 
     @property

@@ -184,7 +184,7 @@ async def list_series() -> Response:
 async def create_series() -> Response:
     """Create a series without videos.
 
-    Put videos into it by PUT /api/series/{id}/videos.
+    Add videos to it by POST /api/series/{id}/videos.
     """
     requested = validated(NewSeries, await json_bodies.read_json())
     visibility = requested.visibility or Visibility(web_context().config.default_visibility)
@@ -261,6 +261,23 @@ async def put_videos(series_id: str) -> Response:
     versions = json_bodies.named_versions(is_required=True)
     chosen = validated(SeriesVideos, await json_bodies.read_json()).video_ids
     await service.replace_videos(series.id, chosen, by=editor, versions=versions)
+    return await _record_response(series_id)
+
+
+@blueprint.post("/series/<series_id>/videos")
+@policy(Policy.PUBLISH, headers=("ETag",))
+@document_request(SeriesVideos)
+@document_response(SeriesWithVideos)
+async def add_series_videos(series_id: str) -> Response:
+    """Add videos at the end of a series, in this order.
+
+    Videos that are in the series already stay at their places. Either all of them are added or
+    none.
+    """
+    editor = await principal()
+    series = await service.read_editable(series_id, editor)
+    added = validated(SeriesVideos, await json_bodies.read_json()).video_ids
+    await service.add_videos(series.id, added, by=editor)
     return await _record_response(series_id)
 
 

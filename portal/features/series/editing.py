@@ -23,6 +23,7 @@ from portal.features.editing.visibility import (
     with_added,
     without_removed,
 )
+from portal.features.library.bulk_actions import change_selected
 from portal.features.series import service
 from portal.features.series.api import SeriesDetails
 from portal.features.series.service import Series, SeriesSummary
@@ -66,6 +67,12 @@ class SeriesForm:
     def rights(self) -> dict[UUID, str]:
         """Return the typed rights by account or group."""
         return {UUID(share["id"]): share["right"] for share in self.typed["shares"]}
+
+
+@blueprint.app_template_global()
+async def series_to_edit() -> list[SeriesSummary]:
+    """Return the newest series that the viewer may edit."""
+    return await service.series_to_edit(await principal())
 
 
 @blueprint.get("/series/<series_id>/edit")
@@ -176,11 +183,23 @@ async def add_to_series(video_id: str) -> ResponseReturnValue:
     editor = await principal()
     series = await service.read_editable((await request.form).get("series", ""), editor)
     try:
-        await service.add_video(series.id, video.id, by=editor)
+        await service.add_videos(series.id, [video.id], by=editor)
     except InvalidRequest as exc:
         fault = exc.errors[-1].message
         return await render_workshop(video, {"series_fault": fault}), exc.status
     return redirect_to_panel(video.id, "series")
+
+
+@blueprint.post("/series/selected")
+@policy(Policy.PUBLISH)
+async def add_selected() -> ResponseReturnValue:
+    """Add the videos that are selected in the table to a series."""
+    editor = await principal()
+    fields = await request.form
+    series = await service.read_editable(fields.get("series", ""), editor)
+    return await change_selected(
+        "series", fields, lambda video: service.add_videos(series.id, [video.id], by=editor)
+    )
 
 
 async def read_panel(video: Video) -> dict[str, object]:

@@ -272,9 +272,9 @@ async def replace_videos(
     await _arrange(series_id, lambda _: chosen, by=by, added=chosen, versions=versions)
 
 
-async def add_video(series_id: UUID, video_id: UUID, *, by: Principal) -> None:
-    """Add a video at the end of a series, unless it is in it. Raises as `replace_videos`."""
-    await _arrange(series_id, lambda visible: [*visible, video_id], by=by, added=[video_id])
+async def add_videos(series_id: UUID, video_ids: Sequence[UUID], *, by: Principal) -> None:
+    """Add those videos that are not in a series at its end. Raises as `replace_videos`."""
+    await _arrange(series_id, lambda visible: [*visible, *video_ids], by=by, added=video_ids)
 
 
 async def remove_video(series_id: UUID, video_id: UUID, *, by: Principal) -> None:

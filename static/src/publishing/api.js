@@ -8,7 +8,8 @@ const COMPLETE_TIMEOUT_MS = 90_000;
 const KEY = /^videos\/([0-9a-f]{32})\./;
 
 /**
- * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string }} Urls
+ * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string, seriesUrl?: string }} Urls
+ *   `seriesUrl`, with the placeholder SERIES_ID, is missing on portals without series
  * @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part
  * @typedef {{ state: "pending" | "uploading" | "stored", sizeBytes: number, partSizeBytes: number,
  *   partCount: number, parts: Part[] }} UploadState with the parts that storage has
@@ -89,10 +90,11 @@ export class Api {
 
   /**
    * Create the video of an uploaded file, or return the one that an earlier request created.
-   * @param {{ visibility?: string, share?: string }} details metadata, file and audience
+   * @param {{ visibility?: string, share?: string, series?: string }} details metadata, file,
+   *   audience, and a series, which is not sent
    * @returns {Promise<{ id: string, title: string }>} with its present title
    */
-  publish({ visibility = "", share = "", ...body }) {
+  publish({ visibility = "", share = "", series: _, ...body }) {
     const query = new URLSearchParams();
     const audience = audienceOf(visibility);
     if (visibility) query.set("visibility", audience.visibility);
@@ -100,6 +102,12 @@ export class Api {
     for (const name of namesOf(share)) query.append("share", name);
     const url = [this.urls.publishUrl, query].filter(String).join("?");
     return requestJson("POST", url, { body });
+  }
+
+  /** Add a video to a series, unless it is in it. @param {string} seriesId @param {string} videoId */
+  addToSeries(seriesId, videoId) {
+    const url = this.urls.seriesUrl?.replace("SERIES_ID", seriesId) ?? "";
+    return requestJson("POST", url, { body: { videoIds: [videoId] } });
   }
 
   /**

@@ -17,21 +17,24 @@ import { canRetryTransfer, describeQuotaError, NotPublished } from "./failures.j
 /** Refusals that need another upload of the file. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
 /** Members of the request that have a field in the form. */
-const FIELDS = /^\/(title|description|categoryIds|tags|visibility|share)(\/|$)/;
+const FIELDS = /^\/(title|description|categoryIds|tags|visibility|share|series)(\/|$)/;
 /** Faults of the names in a change of the audience, which have one field in the form. */
 const SHARES = /^\/shares(\/.*)?$/;
+/** Faults of a video that can't be added to a series. */
+const SERIES = /^\/videoIds(\/.*)?$/;
 const UNREACHABLE = gettext(
   "The portal can’t be reached. Check your connection and publish again; your upload is safe.",
 );
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./upload.js").Details} Details */
-/** @typedef {Omit<Details, "visibility" | "share">} Metadata */
+/** @typedef {Omit<Details, "visibility" | "share" | "series">} Metadata */
 /** @typedef {Details & { fileName: string, key: string }} Request */
 /** @typedef {{ id: string, title: string }} Video */
 
 /**
- * Publish an upload: create its video, or update the video of an earlier request.
+ * Publish an upload: create its video, or update the video of an earlier request; then add it to
+ * the series.
  * @param {Api} api @param {Request} request
  * @param {Request | null} pendingRequest earlier request without a response
  * @param {(pendingRequest: Request | null) => void} remember saves it for this visit and later ones
@@ -39,11 +42,9 @@ const UNREACHABLE = gettext(
  */
 export async function publish(api, request, pendingRequest, remember) {
   try {
-    if (pendingRequest?.key === request.key) {
-      const earlierVideo = await repeatRequest(api, pendingRequest, request, remember);
-      if (earlierVideo) return await updateVideo(api, earlierVideo, pendingRequest, request);
-    }
-    return await sendFirst(api, request, remember);
+    const video = await createOrUpdate(api, request, pendingRequest, remember);
+    if (request.series) await api.addToSeries(request.series, video.id);
+    return video;
   } catch (error) {
     if (isSignedOut(error)) throw new NotPublished([], SIGNED_OUT, false);
     if (error instanceof AccountChanged) throw new NotPublished([], ACCOUNT_CHANGED, false);
@@ -51,6 +52,19 @@ export async function publish(api, request, pendingRequest, remember) {
     if (error instanceof NoResponse) throw new NotPublished([], UNREACHABLE, false);
     throw error;
   }
+}
+
+/**
+ * Create the video of an upload, or update the video of an earlier request.
+ * @param {Api} api @param {Request} request @param {Request | null} pendingRequest
+ * @param {(pendingRequest: Request | null) => void} remember @returns {Promise<Video>}
+ */
+async function createOrUpdate(api, request, pendingRequest, remember) {
+  if (pendingRequest?.key === request.key) {
+    const earlierVideo = await repeatRequest(api, pendingRequest, request, remember);
+    if (earlierVideo) return await updateVideo(api, earlierVideo, pendingRequest, request);
+  }
+  return await sendFirst(api, request, remember);
 }
 
 /**
@@ -143,7 +157,7 @@ function isBusy(error) {
 /** Return the refusal in terms of the form. @param {Refused} error */
 function toNotPublished(error) {
   const named = error.faults.map(({ pointer, message }) => {
-    return { pointer: pointer.replace(SHARES, "/share"), message };
+    return { pointer: pointer.replace(SHARES, "/share").replace(SERIES, "/series"), message };
   });
   const faults = named.filter(({ pointer }) => FIELDS.test(pointer));
   const others = named.filter((fault) => !faults.includes(fault));

@@ -23,7 +23,13 @@ const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const DISCARDED = new Set(["cancelled", "refused"]);
 /** Details that can be applied to all other uploads. */
-const SHARED_FIELDS = /** @type {const} */ (["categoryIds", "tags", "visibility", "share"]);
+const SHARED_FIELDS = /** @type {const} */ ([
+  "categoryIds",
+  "tags",
+  "visibility",
+  "share",
+  "series",
+]);
 /** Visibilities from the fewest viewers to the most. */
 const VISIBILITIES = ["private", "members", "unlisted", "public"];
 

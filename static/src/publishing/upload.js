@@ -12,8 +12,9 @@ import * as is from "./selectors.js";
  * @typedef {"unfinished" | "waiting" | "sending" | "confirming" | "sent"
  *   | "paused" | "failed" | "cancelled" | "refused"} Phase
  * @typedef {{ title: string, description: string, categoryIds: number[], tags: string,
- *   visibility: string, share: string }} Details an empty `visibility` means the portal's default,
- *   and `share` has names of accounts and groups, divided by commas
+ *   visibility: string, share: string, series: string }} Details an empty `visibility` means the
+ *   portal's default, `share` has names of accounts and groups, divided by commas, and `series` is
+ *   the id of a series to add the video to, empty for none
  * @typedef {import("./saved.js").Saved} Saved
  * @typedef {import("../preflight/findings.js").Inspection} Inspection
  * @typedef {import("../requests.js").FieldFault} FieldFault
@@ -29,6 +30,7 @@ export const NO_DETAILS = {
   tags: "",
   visibility: "",
   share: "",
+  series: "",
 };
 
 /**

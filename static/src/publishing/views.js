@@ -22,11 +22,19 @@ const FIELD_ORDER = [
   "/tags",
   "/visibility",
   "/share",
+  "/series",
 ];
-/** Fields that hold one text each. A portal without accounts has no `share`. */
-const TEXT_FIELDS = /** @type {const} */ (["title", "description", "tags", "visibility", "share"]);
+/** Fields that hold one text each. Some portals have no `share`, and some editors no `series`. */
+const TEXT_FIELDS = /** @type {const} */ ([
+  "title",
+  "description",
+  "tags",
+  "visibility",
+  "share",
+  "series",
+]);
 // Translators: what the button "Apply to all" applies.
-const COPY_HINT = gettext("The categories, tags, visibility and people you set here");
+const COPY_HINT = gettext("The categories, tags, visibility, people and series you set here");
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -160,6 +168,7 @@ export class DetailsView {
       tags: read("tags"),
       visibility: read("visibility"),
       share: read("share"),
+      series: read("series"),
     };
   }
 
