@@ -12,12 +12,33 @@ from playwright.async_api import Page, expect
 from running_portal import LivePortal, create, fresh_portal, process
 
 METHODS = {
-    *("play", "pause", "getPaused", "mute", "unmute", "getMuted", "setVolume", "getVolume"),
-    *("getDuration", "setCurrentTime", "getCurrentTime", "setLoop", "getLoop"),
-    *("addEventListener", "removeEventListener", "getCaptions", "setCaptions"),
+    "play",
+    "pause",
+    "getPaused",
+    "mute",
+    "unmute",
+    "getMuted",
+    "setVolume",
+    "getVolume",
+    "getDuration",
+    "setCurrentTime",
+    "getCurrentTime",
+    "setLoop",
+    "getLoop",
+    "addEventListener",
+    "removeEventListener",
+    "getCaptions",
+    "setCaptions",
 }
 EVENTS = {
-    *("ready", "play", "pause", "ended", "timeupdate", "progress", "seeked", "error"),
+    "ready",
+    "play",
+    "pause",
+    "ended",
+    "timeupdate",
+    "progress",
+    "seeked",
+    "error",
     "captionschange",
 }
 CAPTIONS = "[data-player-captions]"

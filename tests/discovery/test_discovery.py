@@ -46,7 +46,9 @@ async def add_chapters(video: Video, *chapters: tuple[float, str]) -> None:
 
 
 async def add_captions(video: Video, language: str, *texts: str, is_default: bool = False) -> None:
-    cues = [f"00:00:{second:02}.000 --> 00:01:00.000\n{it}\n" for second, it in enumerate(texts)]
+    cues = [
+        f"00:00:{second:02}.000 --> 00:01:00.000\n{text}\n" for second, text in enumerate(texts)
+    ]
     await Caption.create(
         video=video,
         language=language,
@@ -163,12 +165,12 @@ async def test_only_public_ready_videos_are_described(cast: Cast) -> None:
     failed = await make_row(5_002, status=VideoStatus.FAILED)
     deleted = await make_row(5_003, deleted_at=CREATED_AT, **READY)
     public = videos.pop("public")
-    others = [*videos.values(), locked, processing, failed]
+    hidden = [*videos.values(), locked, processing, failed]
     for name, (sender, principal) in cast.senders.items():
         assert ids_in(await sitemap_of(sender)) == [str(public.id)], name
         assert (await facts_of(sender, public))["name"] == public.title
         assert (await sender.get("/sitemap-1.xml")).status_code == 200
-        for video in others:
+        for video in hidden:
             response = await sender.get(f"/videos/{video.id}")
             assert "ld+json" not in await text_of(response), (name, video.visibility, principal)
     sender = cast.senders["nobody"][0]
@@ -222,7 +224,7 @@ async def test_sitemap_describes_videos_in_the_order_of_the_schema(
     base = app.extensions["portal"].config.public_url
     [url] = urls_in(await sitemap_of(anyone))
     assert url.findtext(f"{S}loc") == f"{base}/videos/{video.id}"
-    facts = [(it.tag.removeprefix(V), it.text) for it in url.findall(f"{V}video/*")]
+    facts = [(element.tag.removeprefix(V), element.text) for element in url.findall(f"{V}video/*")]
     assert facts == [
         ("thumbnail_loc", f"{base}/videos/{video.id}/poster.jpg"),
         ("title", "T" * 100),
@@ -260,13 +262,15 @@ async def test_long_sitemap_has_pages_that_new_videos_leave_as_they_are(app: Qua
     ]
     # It has a place, which it takes once it is ready.
     await make_row(6, created_at=CREATED_AT + timedelta(days=3, hours=1))
-    expected = [str(it.id) for it in sorted(videos, key=lambda it: (it.created_at, it.id))]
+    expected = [
+        str(video.id) for video in sorted(videos, key=lambda video: (video.created_at, video.id))
+    ]
     assert ids_in(await service.write_sitemap(ADDRESSES, page_size=6)) == expected
     index = ElementTree.fromstring(  # noqa: S314 - the portal wrote it
         await service.write_sitemap(ADDRESSES, page_size=2)
     )
     assert index.tag == f"{S}sitemapindex"
-    assert [it.findtext(f"{S}loc") for it in index.findall(f"{S}sitemap")] == [
+    assert [video.findtext(f"{S}loc") for video in index.findall(f"{S}sitemap")] == [
         f"{SITE}/sitemap-{number}.xml" for number in (1, 2, 3)
     ]
     pages = [await service.write_page(number, ADDRESSES, page_size=2) for number in (1, 2, 3)]

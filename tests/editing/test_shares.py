@@ -77,7 +77,7 @@ async def share(sender: Sender, video: Video, name: str, right: str = "watch") -
 def form_of(video: Video, *shares: str, **more: str) -> dict[str, Any]:
     """The form as it was made from what is recorded, with these fields `share`."""
     access = recorded_access(video)
-    base = [f"{one.holder_id}:{one.right}" for one in access.shares]
+    base = [f"{share.holder_id}:{share.right}" for share in access.shares]
     visibility = {"base.visibility": access.visibility, "visibility": access.visibility}
     return {**visibility, "base.share": base, "share": shares, **more}
 
@@ -107,7 +107,7 @@ async def test_sql_and_python_agree_on_the_audience(
 
 def _json(value: Any) -> Any:
     if isinstance(value, list):
-        return [str(one) for one in value]
+        return [str(holder_id) for holder_id in value]
     return str(value) if isinstance(value, UUID) else value
 
 
@@ -130,8 +130,8 @@ async def test_video_is_shared_by_name_and_read_as_it_was_written(
     assert again["shares"] == read["shares"]
     assert (await answered(await put_access(editor, video)))["shares"] == read["shares"]
     await groups.remove(choir.id)
-    [left] = (await answered(await put_access(editor, video)))["shares"]
-    assert left["id"] == str(vera.id)
+    [share] = (await answered(await put_access(editor, video)))["shares"]
+    assert share["id"] == str(vera.id)
 
 
 async def test_share_with_nobody_is_refused_by_name(editor: Sender, edith: Account) -> None:
@@ -220,8 +220,8 @@ async def test_video_is_created_with_its_audience(app: Quart, editor: Sender) ->
     # It never had another audience.
     events = await Event.all().values_list("action", flat=True)
     assert [action for action in events if "video" in str(action)] == ["video.published"]
-    seen = await answered(await (await signed_in(app, vera)).get("/api/videos?shared=true"))
-    assert [video["id"] for video in seen["videos"]] == [created["id"]]
+    page = await answered(await (await signed_in(app, vera)).get("/api/videos?shared=true"))
+    assert [video["id"] for video in page["videos"]] == [created["id"]]
     # A repetition doesn't change the audience, nor look for the names.
     for again in ("share=ghost", "visibility=private", ""):
         repeated = await answered(await editor.post(f"/api/videos?{again}", json=body))
@@ -273,14 +273,14 @@ async def test_many_editors_share_at_the_same_time(olga: Account) -> None:
     base = mergeable("private", (), (), signed_in_only=False)
 
     async def add(holder_id: UUID) -> None:
-        mine = VideoAccess(
+        access = VideoAccess(
             visibility=Visibility.PRIVATE, shares=shares_of({holder_id: Right.WATCH})
         )
-        await merge_access(video.id, mine, base=base)
+        await merge_access(video.id, access, base=base)
 
     await asyncio.gather(*map(add, ids))
     stored = recorded_access(await Video.get(id=video.id))
-    assert {one.holder_id for one in stored.shares} == set(ids)
+    assert {share.holder_id for share in stored.shares} == set(ids)
 
 
 async def test_two_rights_for_one_person_are_a_conflict(
@@ -290,8 +290,8 @@ async def test_two_rights_for_one_person_are_a_conflict(
     await make_account("vera", Role.VIEWER)
     path = f"/videos/{video.id}/access/panel"
     await send(owner, path, form_of(video, added="vera@example.org", addedRight="watch"), 200)
-    mine = form_of(video, added="vera@example.org", addedRight="edit")
-    words = words_of(await send(editor, path, mine, 409))
+    form = form_of(video, added="vera@example.org", addedRight="edit")
+    words = words_of(await send(editor, path, form, 409))
     assert "both changed the people and groups it is shared with" in words
     assert "Your version vera@example.org: Can edit" in words
     assert "Their version vera@example.org: Can watch" in words

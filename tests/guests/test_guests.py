@@ -150,14 +150,14 @@ async def test_form_invites_addresses_without_an_account(owner: Sender, edith: A
 
 
 async def test_guest_without_videos_is_deleted(editor: Sender, edith: Account) -> None:
-    kept, unused = [await ready_video(edith, visibility="private") for _ in range(2)]
-    for video in (kept, unused):
+    shared, unused = [await ready_video(edith, visibility="private") for _ in range(2)]
+    for video in (shared, unused):
         await invite(editor, video)
     await share(editor, unused)
     await execute("UPDATE guests SET created_at = now() - interval '2 days'")
     await guests.delete_unused()
     [guest] = await Guest.all()
-    assert guest.id in (await Video.get(id=kept.id)).admitted_ids
+    assert guest.id in (await Video.get(id=shared.id)).admitted_ids
 
 
 async def test_browser_keeps_several_guests_and_ignores_rubbish(

@@ -185,8 +185,8 @@ async def test_body_is_one_json_object_in_utf_8_of_at_most_64_kib(client: Client
 
 
 async def test_body_requires_a_json_content_type(client: Client) -> None:
-    for taken in ("application/json", "Application/JSON;charset=UTF-8"):
-        assert (await send(client, GOOD, taken)).status_code == 200
+    for accepted in ("application/json", "Application/JSON;charset=UTF-8"):
+        assert (await send(client, GOOD, accepted)).status_code == 200
     for content_type in (None, "text/plain", "application/problem+json", "multipart/form-data"):
         response = await send(client, GOOD, content_type)
         await problem(response, 415, "unsupported_media_type")

@@ -115,8 +115,8 @@ async def test_each_action_leaves_one_line_and_refusals_none(
 
 async def manages_series(recorder: Recorder, token: Sender) -> None:
     expect = recorder.expect
-    made = token.post("/api/series", json={"title": "Birds"})
-    await expect(made, 201, "series.made")
+    actions = token.post("/api/series", json={"title": "Birds"})
+    await expect(actions, 201, "series.made")
     [series] = (await answered(await token.get("/api/series")))["series"]
     path = f"/api/series/{series['id']}"
     any_version = {"If-Match": "*"}

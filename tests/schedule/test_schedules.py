@@ -45,8 +45,8 @@ async def plan(video: Video, **times: datetime) -> None:
 
 async def pass_time(**delta: float) -> None:
     """Move all schedules this far into the past, as if time had passed."""
-    gone = timedelta(**delta)
-    await execute(PASS_TIME, gone, gone, gone)
+    elapsed = timedelta(**delta)
+    await execute(PASS_TIME, elapsed, elapsed, elapsed)
 
 
 async def event_types(video_id: UUID) -> list[str | None]:
