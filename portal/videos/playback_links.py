@@ -3,6 +3,11 @@
 A link is a row. Its address is signed whenever it is shown. It works until it expires, is revoked,
 or all keys are revoked.
 
+Another system, such as a learning system, asks for a link at each view of its page, and names the
+viewer. All viewers of a video share one row, so that rows don't pile up: the viewer and the expiry
+are in the signed token alone. Revoking the row ends the links of all viewers. The next request
+makes another row, under which former tokens stay revoked.
+
 A playback token is part of an address for watching a private video. It is a text signed by
 `itsdangerous`, with the video, the expiry, and a playback link, an account, or the digest of the
 id of the video's password. Callers have to check that it still counts. The keys are in the
@@ -13,9 +18,10 @@ database: the newest one signs, and all of them verify. A process uses the keys 
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from time import monotonic
+from typing import Any
 from uuid import UUID, uuid4
 
 from itsdangerous import BadData, URLSafeSerializer, base64_decode, base64_encode
@@ -37,7 +43,7 @@ MAX_LINKS = 1000
 
 LINKS = """
 SELECT link.id, link.video_id, link.label, link.created_at, link.expires_at,
-       video.published_attempt, account.email AS made_by
+       link.is_for_viewers, video.published_attempt, account.email AS made_by
 FROM playback_links link JOIN videos video ON video.id = link.video_id
 LEFT JOIN accounts account ON account.id = link.made_by_id
 WHERE link.video_id = %s AND link.expires_at > now()
@@ -46,9 +52,14 @@ ORDER BY link.created_at DESC, link.id
 COUNT_LINKS = """
 SELECT count(*) AS links FROM playback_links WHERE video_id = %s AND expires_at > now()
 """
+# The row of all viewers lasts as long as the longest of their links.
 ADD_LINK = """
-INSERT INTO playback_links (id, video_id, made_by_id, label, created_at, expires_at)
-VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO playback_links
+  (id, video_id, made_by_id, label, created_at, expires_at, is_for_viewers)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (video_id) WHERE is_for_viewers
+DO UPDATE SET expires_at = greatest(playback_links.expires_at, excluded.expires_at)
+RETURNING id
 """
 REMOVE_LINK = "DELETE FROM playback_links WHERE id = %s AND video_id = %s AND expires_at > now()"
 LIVE_LINKS = "SELECT id, video_id FROM playback_links WHERE id = ANY(%s) AND expires_at > now()"
@@ -76,10 +87,18 @@ REMOVE_EXPIRED_LINKS = "DELETE FROM playback_links WHERE expires_at < now()"
 
 
 @dataclass(frozen=True, slots=True)
+class Viewer:
+    """Viewer of a video whom another system knows: an id, and a label for people."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlaybackToken:
     """Permission to watch one video until `expires_at`, which has whole seconds.
 
-    It comes from a link, an account, or the video's password.
+    It comes from a link, which may name its viewer, an account, or the video's password.
     """
 
     video_id: UUID
@@ -87,6 +106,7 @@ class PlaybackToken:
     link_id: UUID | None = None
     account_id: UUID | None = None
     unlock_digest: str = ""
+    viewer: Viewer | None = None
 
 
 class SigningKeys:
@@ -98,15 +118,21 @@ class SigningKeys:
     async def sign(self, token: PlaybackToken) -> str:
         """Return a signed token: about 170 characters that need no quoting in an address.
 
+        A viewer adds up to 1,100. Anyone who has the address can read the viewer's id and label.
         As long as the keys stay the same, equal tokens have equal texts.
         """
-        claims = {"v": token.video_id.hex, "exp": int(token.expires_at.timestamp())}
+        claims: dict[str, Any] = {
+            "v": token.video_id.hex,
+            "exp": int(token.expires_at.timestamp()),
+        }
         if token.link_id:
             claims["l"] = token.link_id.hex
         if token.account_id:
             claims["a"] = token.account_id.hex
         if token.unlock_digest:
             claims["u"] = token.unlock_digest
+        if token.viewer:
+            claims["n"] = [token.viewer.id, token.viewer.label]
         serializer = await self._serializer.get(max_age_s=MAX_AGE_S)
         return str(serializer.dumps(claims))
 
@@ -132,6 +158,7 @@ class SigningKeys:
             link_id=UUID(claims["l"]) if "l" in claims else None,
             account_id=UUID(claims["a"]) if "a" in claims else None,
             unlock_digest=claims.get("u", ""),
+            viewer=Viewer(*claims["n"]) if "n" in claims else None,
         )
         if token.video_id != video_id or token.expires_at <= datetime.now(UTC):
             raise PlaybackTokenRefused
@@ -196,6 +223,8 @@ async def _read_keys() -> URLSafeSerializer:
     return URLSafeSerializer(
         [row["secret"] for row in rows],
         salt="playback",
+        # Escapes would make names in most languages several times as long.
+        serializer_kwargs={"ensure_ascii": False},
         signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
     )
 
@@ -211,6 +240,7 @@ class PlaybackLink:
     """A valid link, and the attempt that its video is played from.
 
     `made_by` is the e-mail address of its creator; None without accounts, and for removed ones.
+    `is_for_viewers` marks the link whose row all viewers share, and `viewer` is one of them.
     """
 
     id: UUID
@@ -220,14 +250,22 @@ class PlaybackLink:
     created_at: datetime
     expires_at: datetime
     made_by: str | None
+    is_for_viewers: bool = False
+    viewer: Viewer | None = None
 
     async def token(self, keys: SigningKeys) -> str:
         """Return the signed token for the addresses of the link."""
-        return await keys.sign(PlaybackToken(self.video_id, self.expires_at, link_id=self.id))
+        return await keys.sign(
+            PlaybackToken(self.video_id, self.expires_at, link_id=self.id, viewer=self.viewer)
+        )
 
 
-async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -> PlaybackLink:
+async def make(
+    video_id: UUID, *, life_s: int, by: Principal, label: str = "", viewer: Viewer | None = None
+) -> PlaybackLink:
     """Create a link that works for `life_s`, from `MIN_LIFE_S` to `MAX_LIFE_S`.
+
+    The links of all viewers have the same id, and the audit log has the first of them alone.
 
     Raises `VideoNotFound`, `NotPlayable` or `TooManyPlaybackLinks`, and `InvalidRequest` for a
     label that is too long.
@@ -240,7 +278,7 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
                 Message("This video can't be played yet. Make a link once it is ready.")
             )
         [counted] = await fetch_rows(COUNT_LINKS, video_id)
-        if counted["links"] >= MAX_LINKS:
+        if viewer is None and counted["links"] >= MAX_LINKS:
             raise TooManyPlaybackLinks
         link = PlaybackLink(
             id=uuid4(),
@@ -251,12 +289,23 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
             # Tokens have whole seconds.
             expires_at=now.replace(microsecond=0) + timedelta(seconds=life_s),
             made_by=by.email or None,
+            is_for_viewers=viewer is not None,
+            viewer=viewer,
         )
-        times = (link.created_at, link.expires_at)
-        await execute(ADD_LINK, link.id, video_id, by.account_id, link.label, *times)
-        detail = {"expires": link.expires_at.isoformat()}
-        await record_action(AuditAction.PLAYBACK_LINK_MADE, video_id, detail=detail)
-    return link
+        [row] = await fetch_rows(
+            ADD_LINK,
+            link.id,
+            video_id,
+            by.account_id,
+            link.label,
+            link.created_at,
+            link.expires_at,
+            link.is_for_viewers,
+        )
+        if row["id"] == link.id:
+            detail = {"expires": link.expires_at.isoformat()}
+            await record_action(AuditAction.PLAYBACK_LINK_MADE, video_id, detail=detail)
+    return replace(link, id=row["id"])
 
 
 async def list_links(video_id: UUID) -> list[PlaybackLink]:

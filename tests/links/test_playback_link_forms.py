@@ -8,10 +8,12 @@ import pytest
 from page_texts import page
 from playable_videos import ready_video, token_in
 from quart import Quart
-from signed_in import Sender, send_fields, signed_in
+from signed_in import Sender, person, send_fields, signed_in
 
 from portal.database.account_models import Account
 from portal.database.models import Video
+from portal.videos import playback_links
+from portal.videos.playback_links import Viewer
 
 pytestmark = pytest.mark.shared_app
 
@@ -50,4 +52,19 @@ async def test_link_is_made_shown_and_revoked_without_scripts(
     for _ in range(2):
         response = await editor.post(action)
         assert response.headers["Location"] == f"/videos/{video.id}/edit#links"
+    assert "<li" not in await section(editor, video)
+
+
+async def test_links_of_viewers_are_one_entry_without_addresses(
+    editor: Sender, edith: Account
+) -> None:
+    video = await ready_video(edith)
+    for number in "12":
+        viewer = Viewer(number, f"Learner {number}")
+        await playback_links.make(video.id, life_s=60, by=person(edith), viewer=viewer)
+    links_text = await section(editor, video)
+    assert links_text.count("Viewers of another system") == 1
+    assert "/p/" not in links_text
+    [action] = re.findall(r'action="(\S+/revoke)"', links_text)
+    await editor.post(action)
     assert "<li" not in await section(editor, video)

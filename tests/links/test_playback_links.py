@@ -3,10 +3,11 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
-from api_client import answered, faults, problem, run_sql
+from api_client import answered, faults, problem, rows, run_sql
 from playable_videos import LIFE, age_links, links_of, ready_video, token_in
 from quart import Quart
 from signed_in import Sender, make_account, make_video, person, program, signed_in, token_of
@@ -16,10 +17,12 @@ from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Video
 from portal.errors import PlaybackTokenRefused
 from portal.http.composition import WebContext
-from portal.videos.playback_links import MAX_LIFE_S, MAX_LINKS, MIN_LIFE_S, fetch_live_links
+from portal.videos.playback_links import MAX_LIFE_S, MAX_LINKS, MIN_LIFE_S, Viewer, fetch_live_links
 
 PUBLIC_URL = "http://videos.example.org"
-CREATED = {"playbackUrl", "embedUrl", "expiresAt", "id"}
+CREATED = {"playbackUrl", "embedUrl", "expiresAt", "id", "viewer"}
+LEARNER = {"id": "4711", "label": "Léna Lehmann 😀"}
+LINK_LINES = "SELECT count(*) FROM events WHERE action = 'video.link_made'"
 # Links up to the limit of a video.
 FILL = """
 INSERT INTO playback_links (id, video_id, created_at, expires_at)
@@ -75,7 +78,9 @@ async def test_list_has_the_links_that_work_the_newest_first(
     links = await listed(editor, video)
     assert [{name: record[name] for name in CREATED} for record in links] == [second, first]
     assert [record["madeBy"] for record in links] == [admin.email, edith.email]
-    assert [set(record) for record in links] == [CREATED | {"createdAt", "label", "madeBy"}] * 2
+    assert [set(record) for record in links] == [
+        CREATED | {"createdAt", "label", "madeBy", "isForViewers"}
+    ] * 2
     assert [record["label"] for record in links] == ["", "The Times"]
     for record in links:
         created_at = datetime.fromisoformat(record["createdAt"])
@@ -122,6 +127,50 @@ async def test_no_more_than_a_thousand_links_even_with_simultaneous_requests(
     await age_links(resources.config, 3601)
     await made(editor, video)
     assert len(await listed(editor, video)) == 1
+
+
+async def test_links_of_viewers_share_a_row_and_are_revoked_together(
+    resources: WebContext, editor: Sender, edith: Account, anyone: Sender
+) -> None:
+    video = await ready_video(edith)
+    database_url = resources.config.database_url
+    await run_sql(database_url, FILL.format(id=video.id, count=MAX_LINKS))
+    learners = [LEARNER, LEARNER, {"id": "4712", "label": "Lars"}]
+    links = [
+        await made(editor, video, expiresInSeconds=life_s, viewer=learner, label="ignored")
+        for life_s, learner in zip((7200, 60, 60), learners, strict=True)
+    ]
+    assert [link["viewer"] for link in links] == learners
+    [link_id] = {link["id"] for link in links}
+    for link in links:
+        token = token_in(link["embedUrl"])
+        verified = await resources.signing_keys.verify(token, video_id=video.id)
+        assert verified.viewer == Viewer(**link["viewer"])
+        assert verified.expires_at == datetime.fromisoformat(link["expiresAt"])
+    [shared] = [link for link in await listed(editor, video) if link["isForViewers"]]
+    assert (shared["id"], shared["viewer"], shared["label"]) == (link_id, None, "")
+    assert shared["expiresAt"] == links[0]["expiresAt"]
+    assert await rows(database_url, LINK_LINES) == [(1,)]
+    # A link that is made later does not bring the revoked ones back.
+    assert (await editor.ask("DELETE", f"{links_of(video)}/{link_id}")).status_code == 204
+    renewed = await made(editor, video, **LIFE, viewer=LEARNER)
+    paths = [urlsplit(link["embedUrl"]).path for link in (*links, renewed)]
+    assert [(await anyone.get(path)).status_code for path in paths] == [404, 404, 404, 200]
+
+
+async def test_viewer_needs_an_id_and_a_label_without_control_characters(
+    editor: Sender, edith: Account, anyone: Sender
+) -> None:
+    video = await ready_video(edith)
+    viewers = ({"id": "1"}, {"id": "", "label": "x" * 101}, {"id": "\n", "label": "a\x85"})
+    pointers = []
+    for viewer in viewers:
+        answer = await editor.post(links_of(video), json={**LIFE, "viewer": viewer})
+        pointers.append(set(await faults(answer)))
+    assert pointers == [{"/viewer/label"}, *[{"/viewer/id", "/viewer/label"}] * 2]
+    longest = {"id": "😀" * 100, "label": "👩" * 100}
+    link = await made(editor, video, **LIFE, viewer=longest)
+    assert (await anyone.get(urlsplit(link["embedUrl"]).path)).status_code == 200
 
 
 async def test_link_outlives_the_account_and_ends_with_the_video(

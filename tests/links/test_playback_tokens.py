@@ -21,7 +21,7 @@ from portal.database.connection import open_database
 from portal.database.schema import migrate
 from portal.errors import PlaybackTokenRefused
 from portal.videos import playback_links
-from portal.videos.playback_links import PlaybackToken, SigningKeys, rotate
+from portal.videos.playback_links import PlaybackToken, SigningKeys, Viewer, rotate
 
 VIDEO_ID = uuid4()
 LINK_ID = uuid4()
@@ -61,21 +61,26 @@ async def kids() -> list[str]:
 
 async def test_token_says_what_was_signed_and_nothing_else_is_one(database: Config) -> None:
     keys = SigningKeys()
-    for token in (a_token(), a_token(link_id=None, account_id=uuid4())):
+    viewer = Viewer("4711", "Lena")
+    for token in (a_token(viewer=viewer), a_token(), a_token(link_id=None, account_id=uuid4())):
         text = await keys.sign(token)
-        assert len(text) < 200
+        assert len(text) < 220
         assert await keys.verify(text, video_id=VIDEO_ID) == token
         assert await keys.sign(token) == text
         assert await is_good(SigningKeys(), text), "the keys are the database's"
     claims, _, signature = text.rpartition(".")
+    named, _, seal = (await keys.sign(a_token(viewer=viewer))).rpartition(".")
+    forger = URLSafeSerializer(b"k" * 32, salt="playback")
+    content = forger.load_payload(named.encode()) | {"n": ["4711", "Lars"]}
+    renamed = f"{forger.dump_payload(content).decode()}.{seal}"
     expired = await keys.sign(a_token(life_s=-1))
-    own = URLSafeSerializer(b"k" * 32, salt="playback").dumps({"v": "x", "exp": 10**10})
+    own = forger.dumps({"v": "x", "exp": 10**10})
     later = urlsafe_b64encode(json.dumps({"v": "", "exp": 10**10}).encode()).decode()
     changed = [text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :] for at in range(100)]
     assert not await is_good(keys, text, uuid4())
     malformed = ["", ".", "a.b.c", "\0", "é.é", "\udcff", "x" * 100_000, "." * 100_000]
     unsigned = [f"{later}.{signature}", claims, f"{claims}."]
-    for wrong in (expired, own, *unsigned, *changed, *malformed):
+    for wrong in (expired, own, renamed, *unsigned, *changed, *malformed):
         assert not await is_good(keys, wrong), ascii(wrong[:200])
 
 

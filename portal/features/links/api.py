@@ -1,7 +1,7 @@
 """JSON API of the playback links of a video."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from quart import Blueprint, Response
@@ -17,11 +17,25 @@ from portal.http.schemas.base import ClosedShape, Problem, Text, Timestamp, Whol
 from portal.http.schemas.validation import validated
 from portal.http.videos import require_video
 from portal.videos import playback_links
-from portal.videos.playback_links import PlaybackLink
+from portal.videos.playback_links import PlaybackLink, Viewer
 from portal.videos.reading import parse_video_id
 
 blueprint = Blueprint("api_links", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])
+
+
+# Without control characters.
+Name = Annotated[
+    Text,
+    Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$"),
+]
+
+
+class LinkViewer(ClosedShape):
+    """Viewer whom another system names. With `VIEWER_NAMES=on` it is part of the statistics."""
+
+    id: Name = Field(description="Identifier in the other system.")
+    label: Name = Field(description="Name that the editors of the video see.")
 
 
 class PlaybackLinkRequest(ClosedShape):
@@ -34,8 +48,11 @@ class PlaybackLinkRequest(ClosedShape):
     )
     label: Text = Field(
         default="",
-        description="Purpose or recipient of the link.",
+        description="Purpose or recipient of the link. Without effect if it has a `viewer`.",
         json_schema_extra={"maxLength": MAX_NAME_LENGTH},
+    )
+    viewer: LinkViewer | None = Field(
+        default=None, description="Viewer whom the link names, so that its addresses are theirs."
     )
 
 
@@ -45,7 +62,11 @@ class CreatedPlaybackLink(Shape):
     playback_url: Uri = Field(description="HLS master playlist, for any player.")
     embed_url: Uri = Field(description="The portal's player, for a frame.")
     expires_at: Timestamp = Field(description="End of the link.")
-    id: str = Field(description="Unique identifier, to revoke the link.")
+    id: str = Field(
+        description="Unique identifier, to revoke the link. All links of a video with a `viewer` "
+        "have the same."
+    )
+    viewer: LinkViewer | None = Field(default=None, description="Viewer whom the link names.")
 
 
 class PlaybackLinkRecord(CreatedPlaybackLink):
@@ -56,6 +77,10 @@ class PlaybackLinkRecord(CreatedPlaybackLink):
     created_at: Timestamp = Field(description="Time of the link's creation.")
     made_by: str | None = Field(
         description="E-mail address of the account; null without accounts, or once it is removed."
+    )
+    is_for_viewers: bool = Field(
+        description="True for the one record of all links with a `viewer`. Its own addresses name "
+        "nobody."
     )
 
 
@@ -74,12 +99,17 @@ async def create_playback_link(id: str) -> Response:
     """Create a link that lets anyone watch a video until the link expires.
 
     `playbackUrl` works in any HLS player, `embedUrl` in a frame. The video must be ready, and can
-    have up to 1,000 links at a time.
+    have up to 1,000 links at a time. All links with a `viewer` count as one, so a program may make
+    one whenever it shows the player.
     """
     video_id = await require_video(id)
     requested = validated(PlaybackLinkRequest, await read_json())
     link = await playback_links.make(
-        video_id, life_s=requested.expires_in_seconds, by=await principal(), label=requested.label
+        video_id,
+        life_s=requested.expires_in_seconds,
+        by=await principal(),
+        label="" if requested.viewer else requested.label,
+        viewer=Viewer(**requested.viewer.model_dump()) if requested.viewer else None,
     )
     created = CreatedPlaybackLink(**await _link_members(link))
     return json_response(created, 201, cache_control=NO_STORE)
