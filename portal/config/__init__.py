@@ -177,6 +177,8 @@ class Config:
     # Counts what is watched.
     statistics: bool = _switch(True)
     show_views: bool = _switch(True)
+    # Shows the editors of a video who watched it.
+    viewer_names: bool = _switch()
     # Files that viewers may save. `on` is an older name of `original`.
     downloads: str = _setting(
         "off",

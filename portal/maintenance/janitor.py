@@ -170,6 +170,8 @@ async def tidy(
             tidied[feature.name] = await feature.sweep(storage, now)
         if feature.prune is not None:
             await feature.prune()
+        if feature.enforce_settings is not None:
+            await feature.enforce_settings(config)
     await delete_expired()
     await delete_forgotten_requests()
     await execute(FORGET_ANSWERS, DAY_S)

@@ -10,6 +10,7 @@ from uuid import UUID
 from prometheus_client.core import Metric
 
 from portal.accounts.permissions import Principal
+from portal.config import Config
 from portal.database.models import Version, Video
 from portal.errors import VideoNotFound
 from portal.films.version_hooks import VersionHook
@@ -49,7 +50,8 @@ class Feature:
     `read_panel` for a panel of the workshop. Only a web process imports them.
     `follow_version` is called when viewers get another version, and `before_removal` before the
     files of a version are removed for good. The janitor calls `sweep`, which removes objects that
-    are due at a time and returns their number, and `prune`, which deletes rows. A worker runs
+    are due at a time and returns their number, `prune`, which deletes rows, and
+    `enforce_settings`, which deletes rows that the settings don't permit any more. A worker runs
     `each_minute` once a minute; it may run twice at once, or late. Each worker runs `work_beside`
     until the event is set. `read_metrics` returns metrics for Prometheus, and `find_pending` finds
     work that will create a video.
@@ -63,6 +65,7 @@ class Feature:
     before_removal: Callable[[Version, Storage], Awaitable[None]] | None = None
     sweep: Callable[[Storage, datetime], Awaitable[int]] | None = None
     prune: Callable[[], Awaitable[None]] | None = None
+    enforce_settings: Callable[[Config], Awaitable[None]] | None = None
     each_minute: Callable[[], Awaitable[None]] | None = None
     read_metrics: Callable[[], Awaitable[Sequence[Metric]]] | None = None
     find_pending: FindPending | None = None

@@ -49,7 +49,7 @@ FITTING = (
     (r"\w+ (/api)?/series.*", Policy.PUBLISH),
     (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),
     (r"POST /api/playback", Policy.PLAY),
-    (r"GET (/api)?/videos/<\w+>/statistics(\.csv)?", Policy.EDIT),
+    (r"GET (/api)?/videos/<\w+>/(statistics|viewers)(\.csv)?", Policy.EDIT),
     (r"GET /api/videos/<id>/schedule", Policy.EDIT),
     (r"\w+ /account.*", Policy.OWN_ACCOUNT),
     (r"POST /videos/[^/]+/position(/remove)?", Policy.OWN_ACCOUNT),
@@ -275,7 +275,7 @@ async def test_pages_redirect_signed_out_people_to_the_form_and_back(app: Quart)
         # Fragments and changes get the status instead of a redirect.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 33
+    assert led == 34
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 

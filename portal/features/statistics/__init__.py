@@ -7,9 +7,10 @@ every few seconds (`folding`): the reports of one page view, video and day becom
 `periods`). `reading` returns the sums to pages and the API.
 
 A viewer is a keyed hash of address and user agent, whose key is replaced daily, and the hash of a
-session id. Viewers' days are deleted after `folding.KEEP_VIEWERS_DAYS`. Sums stay until their video
-is deleted; those of the library stay for good. Days are days of UTC. Only `api`, `pages` and
-`library_page` know requests and permissions.
+session id. With `VIEWER_NAMES=on` editors also see how much each viewer has watched whose name is
+known (`named_viewers`). Viewers' days are deleted after `folding.KEEP_VIEWERS_DAYS`, as are names.
+Sums stay until their video is deleted; those of the library stay for good. Days are days of UTC.
+Only `api`, `pages` and `library_page` know requests and permissions.
 """
 
 from portal.features.statistics import folding, metrics
@@ -19,6 +20,7 @@ FEATURE = Feature(
     name="statistics",
     routes=("api", "pages", "library_page"),
     prune=folding.delete_old_viewers,
+    enforce_settings=folding.delete_names,
     work_beside=folding.fold_forever,
     read_metrics=metrics.read_metrics,
 )

@@ -18,10 +18,10 @@ from quart_schema import (
     tag_blueprint,
 )
 
-from portal.accounts.permissions import Action, Audience, audience_in, listed_for
+from portal.accounts.permissions import Action, Audience, audience_in, audience_of, listed_for
 from portal.concurrency import task_group
 from portal.database.connection import Row
-from portal.database.models import VideoStatus
+from portal.database.models import Video, VideoStatus
 from portal.errors import (
     FieldError,
     InvalidRequest,
@@ -31,10 +31,11 @@ from portal.errors import (
     UnreadableReports,
 )
 from portal.events.records import Id, Shape
-from portal.features.statistics import cmcd, folding, intake, reading
+from portal.features.statistics import cmcd, folding, intake, named_viewers, reading
 from portal.features.statistics.cmcd import SessionReport
 from portal.features.statistics.films import HUNDREDTHS
-from portal.features.statistics.intake import InboxReport, Visitor, Visitors, write_reports
+from portal.features.statistics.intake import InboxReport, Visitors, write_reports
+from portal.features.statistics.named_viewers import NamedViewers
 from portal.features.statistics.periods import DEFAULT_PERIOD, Days, Period, days_of_period
 from portal.features.statistics.reading import Ranking
 from portal.http import json_bodies
@@ -48,6 +49,7 @@ from portal.http.server.limits import Body, Rate
 from portal.http.videos import read_video
 from portal.locale.messages import Message, numeral
 from portal.telemetry.metrics import count_reports
+from portal.videos.playback_links import Viewer
 from portal.videos.reading import fetch_states, parse_video_id
 
 blueprint = Blueprint("api_statistics", __name__, url_prefix="/api")
@@ -213,6 +215,26 @@ class LibraryStatisticsRecord(FiguresRecord):
     next_cursor: str | None = Field(description="Start of the next page; null on the last page.")
 
 
+class ViewersQuery(ClosedShape):
+    """Page of the named viewers of a video."""
+
+    after: int | None = Field(
+        None, ge=1, le=2**63 - 1, description="`nextCursor` of the page before."
+    )
+
+
+@blueprint.app_template_global()
+async def names_viewer(video: Video) -> bool:
+    """Return whether the editors of a video learn who the sender is, and what they watch."""
+    return (
+        video.status is VideoStatus.READY
+        and reports_url() is not None
+        and not _is_opted_out()
+        and await _named_viewer(video.id) is not None
+        and not await _is_editor(audience_of(video))
+    )
+
+
 @blueprint.app_template_global()
 def reports_url() -> str | None:
     """Return the address for the reports of a page's player; None if statistics are off.
@@ -257,6 +279,28 @@ def _days_of(query: DaysQuery) -> Days:
 
 def _refused(pointer: str, fault: str) -> InvalidRequest:
     return InvalidRequest([FieldError(pointer, fault)])
+
+
+@blueprint.get("/videos/<id>/viewers")
+@policy(Policy.EDIT)
+@document_querystring(ViewersQuery)
+@document_response(NamedViewers)
+async def list_viewers(id: str) -> Response:
+    """List the viewers of a video whose names are known, in pages of 200.
+
+    They are people with an account, guests, and viewers whom a playback link names. New reports of
+    players are included within 15 s. Answers 404 while `VIEWER_NAMES` is off.
+    """
+    video = await read_video(id)
+    page = await named_viewers.list_viewers(
+        video.id,
+        config=web_context().config,
+        after=validated_query(ViewersQuery, request.args).after,
+    )
+    response = json_bodies.json_response(page, cache_control=CACHE_CONTROL)
+    if page.next_cursor:
+        json_bodies.link_to_next(response, after=str(page.next_cursor))
+    return response
 
 
 @blueprint.get("/statistics")
@@ -335,21 +379,23 @@ async def report_playback() -> Response:
     count_reports("unreadable", unreadable_count)
     if unreadable_count and not sessions:
         raise UnreadableReports
-    # Global Privacy Control and Do Not Track.
-    if "1" in (request.headers.get("Sec-GPC"), request.headers.get("DNT")):
+    if _is_opted_out():
         count_reports("opted_out", len(sessions))
     elif intake.is_bot(user_agent):
         count_reports("bot", len(sessions))
     else:
-        networks = networks_of(state.client)
-        visitor = await taking.visitors.identify(networks=networks, user_agent=user_agent)
         async with task_group() as tasks:
             for session in sessions:
-                tasks.create_task(_accept(session, visitor))
+                tasks.create_task(_accept(session, client=state.client, user_agent=user_agent))
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
-async def _accept(session: SessionReport, visitor: Visitor) -> None:
+def _is_opted_out() -> bool:
+    """Return whether the sender opted out by Global Privacy Control or Do Not Track."""
+    return "1" in (request.headers.get("Sec-GPC"), request.headers.get("DNT"))
+
+
+async def _accept(session: SessionReport, *, client: str, user_agent: str) -> None:
     """Write a session's report to the inbox if it counts."""
     taking = web_context().shared(Intake)
     video_id = parse_video_id(session.video_id)
@@ -365,9 +411,34 @@ async def _accept(session: SessionReport, visitor: Visitor) -> None:
     elif await _is_editor(audience_in(video)):
         outcome = "editor"
     else:
-        await taking.writes.load(InboxReport.of(session, visitor, video["id"]))
+        viewer = await _named_viewer(video["id"])
+        # A named viewer has the limits of a network: a class may share one, and nobody can make up
+        # names.
+        visitor = await taking.visitors.identify(
+            networks=[viewer.id] if viewer else networks_of(client), user_agent=user_agent
+        )
+        await taking.writes.load(InboxReport.of(session, visitor, video["id"], viewer))
         outcome = "accepted"
     count_reports(outcome, 1)
+
+
+async def _named_viewer(video_id: UUID) -> Viewer | None:
+    """Return the sender as a named viewer; None for strangers, and while `VIEWER_NAMES` is off.
+
+    They must be allowed to watch the video. A playback link that names its viewer counts more than
+    an account.
+    """
+    if not web_context().config.viewer_names:
+        return None
+    if token := state_of(request.scope).playback_token:
+        verified = await web_context().signing_keys.verify(token, video_id=video_id)
+        if verified.viewer:
+            return Viewer(f"external:{verified.viewer.id}", verified.viewer.label)
+    caller = await principal()
+    if caller.account_id is not None:
+        return Viewer(f"account:{caller.account_id}", "")
+    # Only guests have an e-mail address without an account.
+    return Viewer(f"guest:{caller.email}", caller.email) if caller.email else None
 
 
 async def _is_editor(audience: Audience) -> bool:

@@ -1,8 +1,8 @@
 """The fold: moves reports from the inbox into viewers' days, and their changes into the sums.
 
 One transaction removes reports from the inbox, updates the viewers' days, and adds the same changes
-to the sums, so a killed process neither loses a report nor counts it twice. One process folds at a
-time.
+to the sums, so a killed process neither loses a report nor counts it twice. What named viewers
+watched is added in the same transaction (`named_viewers`). One process folds at a time.
 
 A viewer is a session of a visitor's player with a video on one day. Anyone can make up sessions, so
 an hour brings at most `MAX_OF_VIDEO` new viewers of a video from one network, and `MAX_OF_ALL` of
@@ -20,8 +20,9 @@ from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
+from portal.config import Config
 from portal.database.connection import Row, execute, fetch_rows, rows_json, transaction
-from portal.features.statistics import periods
+from portal.features.statistics import named_viewers, periods
 from portal.features.statistics.cmcd import Device, Place, record_of
 from portal.features.statistics.figures import COUNTS, LISTS, OTHER, Changes, Counts, SumsKey
 from portal.features.statistics.films import Film, fetch_films
@@ -117,11 +118,15 @@ class NetworkKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Result of a fold, as rows in JSON: changed viewers and networks, and changes of sums."""
+    """Result of a fold, as rows in JSON: changed viewers and networks, and changes of sums.
+
+    `named_viewers` are changes of what viewers have watched whose names are known.
+    """
 
     viewers: str
     networks: str
     changes: str
+    named_viewers: str
 
 
 async def fold_forever(ending: asyncio.Event) -> None:
@@ -166,6 +171,7 @@ async def fold_inbox() -> int:
         await execute(WRITE_NETWORKS, folded.networks)
         await execute(WRITE_CHANGES, folded.changes)
         await periods.add_changes(folded.changes)
+        await execute(named_viewers.ADD_CHANGES, folded.named_viewers)
     return len(reports)
 
 
@@ -189,6 +195,7 @@ def fold(
     )
     folded: dict[ViewerKey, ViewerDay] = {}
     changes = Changes()
+    named = []
     for report in sorted(reports, key=itemgetter("received_at")):
         key = _viewer_key(report)
         if key.video_id not in films:
@@ -211,6 +218,8 @@ def fold(
             film=films[key.video_id],
         )
         changes.ignore(key.video_id, key.day, ignored_count)
+        if report["named_viewer"] and folded[key].watch_ms:
+            named.append(named_viewers.change_row(report, viewer, folded[key]))
     for key, viewer in folded.items():
         if before := stored_viewers.get(key):
             changes.add(key.video_id, key.day, before, sign=-1)
@@ -219,6 +228,7 @@ def fold(
         viewers=rows_json(_viewer_row(*item) for item in folded.items()),
         networks=rows_json({**key._asdict(), "viewers": count} for key, count in counts.items()),
         changes=rows_json(_sums_row(*item) for item in changes.sums.items()),
+        named_viewers=rows_json(named),
     )
 
 
@@ -238,6 +248,11 @@ def _counted_site(site: str, counted_sites: Collection[str]) -> str:
     """Return the name under which a site is counted: its own, or that of all further sites."""
     is_counted = not site or site in counted_sites or len(counted_sites) < MAX_SITES
     return site if is_counted else OTHER
+
+
+async def delete_names(config: Config) -> None:
+    """Delete viewers' names: all while `VIEWER_NAMES` is off, else after `KEEP_VIEWERS_DAYS`."""
+    await execute(named_viewers.DELETE, KEEP_VIEWERS_DAYS if config.viewer_names else 0)
 
 
 async def delete_old_viewers() -> None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple, Self
@@ -19,6 +19,7 @@ from crawleruseragents import is_crawler
 from portal.concurrency import CachedValue
 from portal.database.connection import Row, execute, fetch_rows, rows_json
 from portal.features.statistics.cmcd import SessionReport
+from portal.videos.playback_links import Viewer
 
 SALT_BYTES = 32
 SALT_MAX_AGE_S = 60.0
@@ -35,10 +36,10 @@ ON CONFLICT (day) DO UPDATE SET day = excluded.day RETURNING day, salt
 """
 WRITE = """
 INSERT INTO playback_inbox
-  (video_id, day, visitor, networks, session, device, place, site, records)
+  (video_id, day, visitor, networks, session, device, place, site, records, named_viewer)
 SELECT * FROM jsonb_to_recordset(%s) AS report (
   video_id uuid, day date, visitor bytea, networks bytea[], session bytea, device text, place text,
-  site text, records text
+  site text, records text, named_viewer jsonb
 )
 """
 # Reports in one statement. Their rows are put together while nothing else runs.
@@ -60,8 +61,14 @@ class InboxReport:
     row: Row
 
     @classmethod
-    def of(cls, session: SessionReport, visitor: Visitor, video_id: UUID) -> Self:
-        """Return the report of a session."""
+    def of(
+        cls,
+        session: SessionReport,
+        visitor: Visitor,
+        video_id: UUID,
+        named_viewer: Viewer | None = None,
+    ) -> Self:
+        """Return the report of a session, with the key and label of a viewer who is named."""
         return cls(
             {
                 "video_id": video_id,
@@ -73,6 +80,7 @@ class InboxReport:
                 "place": session.place,
                 "site": session.site,
                 "records": json.dumps(session.records),
+                "named_viewer": named_viewer and asdict(named_viewer),
             }
         )
 

@@ -16,6 +16,7 @@ from portal.features.statistics.charts import Mark, Measure, Span, draw_charts
 from portal.features.statistics.csv_files import csv_response, csv_start, csv_text
 from portal.features.statistics.figures import COUNTS, OTHER, Counts
 from portal.features.statistics.films import HUNDREDTHS
+from portal.features.statistics.named_viewers import NamedViewer, list_viewers
 from portal.features.statistics.periods import DEFAULT_PERIOD, Days, Period, days_of_period
 from portal.features.statistics.reading import (
     DayFigures,
@@ -30,7 +31,7 @@ from portal.http.formatting import position
 from portal.http.languages import gettext, ngettext, translated
 from portal.http.videos import read_video, spread_frames
 from portal.locale.messages import Message, numeral
-from portal.text import date_in_words, duration_in_words
+from portal.text import date_in_words, duration_in_words, shown, whole_number
 from portal.transcoding.captions.sentences import join_sentences
 from portal.transcoding.packaging.webvtt import read_webvtt
 
@@ -81,6 +82,8 @@ COMPARED = (
 )
 # Largest difference from the period before that is called typical, in percent.
 TYPICAL_PERCENT = 10
+# Rows of a file of viewers, which is made in memory.
+MAX_FILE_ROWS = 20_000
 # Columns of the file of days.
 DAY_COLUMNS = (
     "date",
@@ -223,6 +226,7 @@ async def page(video_id: str) -> str:
     period = period_of_request()
     days = days_of_period(period)
     statistics = await read_statistics(video.id, days)
+    after = whole_number(request.args.get("viewers", ""), max_digits=18)
     return await render_template(
         "statistics/video.html",
         video=video,
@@ -236,6 +240,10 @@ async def page(video_id: str) -> str:
         sites=site_rows(statistics),
         changes=await read_changes(video.id, statistics, days),
         transcript=await _read_transcript(video, statistics.retention),
+        named=await list_viewers(video.id, config=web_context().config, after=after)
+        if web_context().config.viewer_names
+        else None,
+        viewers_after=after,
         table_step=TABLE_STEP,
         tab_step=TAB_STEP,
     )
@@ -249,6 +257,20 @@ async def days_file(video_id: str) -> Response:
     days = (await read_statistics(video.id, days_of_period(period_of_request()))).days
     text = csv_start(DAY_COLUMNS) + csv_text(map(_day_row, days))
     return csv_response(text, name=f"views-{days[0].date}-{days[-1].date}")
+
+
+@blueprint.get("/videos/<video_id>/viewers.csv")
+@policy(Policy.EDIT)
+async def viewers_file(video_id: str) -> Response:
+    """Return the viewers of a video whose names are known, for spreadsheets."""
+    video = await read_video(video_id)
+    page = await list_viewers(video.id, config=web_context().config, limit=MAX_FILE_ROWS)
+    rows = [
+        [shown(value) if isinstance(value, str) else value for value in members.values()]
+        for members in page.model_dump(mode="json", by_alias=False)["viewers"]
+    ]
+    text = csv_start(tuple(NamedViewer.model_fields)) + csv_text(rows)
+    return csv_response(text, name=f"viewers-{video.id}")
 
 
 def _day_row(day: DayFigures) -> Sequence[object]:

@@ -1,7 +1,8 @@
 """Videos on other sites: the embeddable player page, and oEmbed, which leads to it.
 
-The player page is the only one that other sites may frame. It sets no cookies and does not identify
-viewers. Addresses in oEmbed answers are built from `PUBLIC_URL`, never from a Host header.
+The player page is the only one that other sites may frame. It sets no cookies, and knows no viewers
+but those whom a playback link names. Addresses in oEmbed answers are built from `PUBLIC_URL`, never
+from a Host header.
 """
 
 import json
