@@ -28,7 +28,7 @@ from portal.accounts.directory import find_by_names
 from portal.accounts.permissions import ANYONE, Principal
 from portal.config import Config
 from portal.database.account_models import Account, Guest, Role, Scope
-from portal.database.models import Caption, Rendition, RenditionState, Video, Visibility
+from portal.database.models import Approval, Caption, Rendition, RenditionState, Video, Visibility
 from portal.http.auth import SEEN, VIDEO_IDS
 from portal.http.composition import WebContext
 from portal.http.cookies import GUESTS
@@ -59,6 +59,7 @@ FILES = {
     "storyboard-000.jpg": SEGMENT,
     "poster.jpg": SEGMENT,
 }
+PENDING = "pending"
 # Visibility, whether it is for everyone signed in, and the account or group it is shared with.
 AUDIENCES = {
     "public": (Visibility.PUBLIC, False, ""),
@@ -68,13 +69,16 @@ AUDIENCES = {
     "for a group": (Visibility.PRIVATE, False, "Choir"),
     "for one person": (Visibility.PRIVATE, False, "paul@example.org"),
     "for a guest": (Visibility.PRIVATE, False, "gina@example.org"),
+    # Whatever its owner has chosen.
+    PENDING: (Visibility.PUBLIC, False, "Choir"),
 }
 # Audiences that include each of these people, beside those that include everyone.
 INCLUDED_IN = {
     "nobody": (),
     "viewer": ("for members",),
     "viewer's token": ("for members",),
-    "another editor": ("for members",),
+    "another editor": ("for members", PENDING),
+    "contributor": ("for members",),
     "choir member": ("for members", "for a group"),
     "choir member's token": ("for members", "for a group"),
     "named person": ("for members", "for one person"),
@@ -112,6 +116,7 @@ async def make_cast(app: Quart) -> Cast:
         "choir member": await make_account("chloe", Role.VIEWER),
         "named person": await make_account("paul", Role.VIEWER),
         "another editor": await make_account("eve", Role.EDITOR),
+        "contributor": await make_account("cora", Role.CONTRIBUTOR),
         "its editor": await make_account("ed", Role.EDITOR),
         "admin": await make_account("ada", Role.ADMIN),
     }
@@ -151,6 +156,8 @@ async def make_ready(
     visibility, signed_in_only, name = AUDIENCES[audience]
     ids = await ids_named(name)
     seen_by = {"visibility": visibility, "signed_in_only": signed_in_only, "admitted_ids": ids}
+    if audience == PENDING:
+        columns = {"approval": Approval.WAITING, **columns}
     video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
     rendition = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
     await Rendition.create(

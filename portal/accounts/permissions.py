@@ -22,24 +22,27 @@ class Action(Enum):
 
     WATCH = Scope.READ
     PUBLISH = Scope.WRITE
-    # An enum merges members of equal values, so EDIT has no scope as its value; see `scope`.
+    # An enum merges members of equal values, so these have no scope as their value; see `scope`.
     EDIT = "edit"
+    APPROVE = "approve"
     DELETE = Scope.DELETE
     ADMINISTER = Scope.ADMIN
 
     @property
     def scope(self) -> Scope:
         """Return the scope that an API token needs for the action."""
-        return Scope.WRITE if self is Action.EDIT else Scope(self.value)
+        return Scope.WRITE if self in (Action.EDIT, Action.APPROVE) else Scope(self.value)
 
 
-# Actions on one video. Editors may do them to their own videos, and edit those shared with them.
+# Actions on one video. Editors and contributors may do them to their own videos. Editors may edit
+# those shared with them, too.
 TO_A_VIDEO = frozenset({Action.EDIT, Action.DELETE})
 _EVERYTHING = frozenset(Action)
 ALLOWED = {
     Role.OWNER: _EVERYTHING,
     Role.ADMIN: _EVERYTHING,
     Role.EDITOR: _EVERYTHING - {Action.ADMINISTER},
+    Role.CONTRIBUTOR: _EVERYTHING - {Action.ADMINISTER, Action.APPROVE},
     Role.VIEWER: frozenset({Action.WATCH}),
     None: frozenset({Action.WATCH}),
 }
@@ -68,7 +71,8 @@ class Audience:
     With `signed_in_only` everyone with an account may see a private video. It is shared with the
     accounts and groups of `admitted_ids`. Those that are in `editor_ids`, too, may edit it. A
     private video with a password has an `unlock_id`, a secret of the browsers that know the
-    password; the id changes with it.
+    password; the id changes with it. A pending video waits for approval, or was refused: it is
+    private, and only its owner and the people who may approve see it.
     """
 
     visibility: Visibility = Visibility.PRIVATE
@@ -77,16 +81,17 @@ class Audience:
     admitted_ids: frozenset[UUID] = frozenset()
     editor_ids: frozenset[UUID] = frozenset()
     unlock_id: UUID | None = None
+    is_pending: bool = False
 
     @property
     def is_private(self) -> bool:
-        """Return whether the visibility is private."""
-        return self.visibility is Visibility.PRIVATE
+        """Return whether the visibility is private, or the video is pending."""
+        return self.visibility is Visibility.PRIVATE or self.is_pending
 
     @property
     def is_locked(self) -> bool:
         """Return whether a password opens the video for others than its audience."""
-        return self.is_private and self.unlock_id is not None
+        return self.is_private and self.unlock_id is not None and not self.is_pending
 
 
 # Audience of a video that doesn't exist, or must look like that.
@@ -102,6 +107,7 @@ def audience_of(video: Video) -> Audience:
         admitted_ids=frozenset(video.admitted_ids),
         editor_ids=frozenset(video.editor_ids),
         unlock_id=video.unlock_id,
+        is_pending=video.approval is not None,
     )
 
 
@@ -116,6 +122,7 @@ def audience_in(columns: Row) -> Audience:
         admitted_ids=_ids_in(columns.get("admitted_ids")),
         editor_ids=_ids_in(columns.get("editor_ids")),
         unlock_id=UUID(str(unlock_id)) if unlock_id else None,
+        is_pending=columns.get("approval") is not None,
     )
 
 
@@ -125,7 +132,10 @@ def _ids_in(column: Iterable[UUID | str] | None) -> frozenset[UUID]:
 
 def is_private_in(columns: Row) -> bool:
     """Return whether columns of a row, or JSON, are of a private video, as `audience_in`."""
-    return bool(columns.get("visibility", Visibility.PRIVATE) == Visibility.PRIVATE)
+    return (
+        columns.get("visibility", Visibility.PRIVATE) == Visibility.PRIVATE
+        or columns.get("approval") is not None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +185,9 @@ class Principal:
             raise NotAllowed if self.role else NotSignedIn
         if self.scopes is not None and action.scope not in self.scopes:
             raise MissingScope(action.scope)
-        if self.role is not Role.EDITOR or action not in TO_A_VIDEO or self._owns(on):
+        if self.sees_all or action not in TO_A_VIDEO or self._owns(on):
             return
-        if action is Action.DELETE:
+        if action is Action.DELETE or self.role is Role.CONTRIBUTOR:
             raise NotAllowed(
                 Message(
                     "Only the person who published this video, an admin or an owner may do this."
@@ -201,19 +211,23 @@ class Principal:
 
         The scopes of an API token are checked separately, by `may` and `require`.
         """
-        return self._is_in(audience) or audience.unlock_id in self.unlocked_ids
+        return self._is_in(audience) or (
+            not audience.is_pending and audience.unlock_id in self.unlocked_ids
+        )
 
     def may_list(self, audience: Audience) -> bool:
         """Return whether the principal's lists include a video with this audience.
 
         Who knows its password needs its address, too. `listed_for` is the same rule in SQL.
         """
-        if audience.visibility is Visibility.UNLISTED:
+        if audience.visibility is Visibility.UNLISTED and not audience.is_pending:
             return self.sees_all or self._is_named(audience)
         return self._is_in(audience)
 
     def _is_in(self, audience: Audience) -> bool:
         """Return whether the principal may see a video without its password."""
+        if audience.is_pending:
+            return self._owns(audience) or Action.APPROVE in ALLOWED[self.role]
         if not audience.is_private or self.sees_all or self._is_named(audience):
             return True
         return audience.signed_in_only and self.role is not None
@@ -248,16 +262,21 @@ def listed_for(reader: Principal) -> sql.Composable:
     conditions: list[sql.Composable] = [sql.SQL("visibility = 'public'")]
     if reader.role is not None:
         conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
-    if reader.account_id is not None:
-        conditions.append(sql_with("owner_id = {id}", id=reader.account_id))
     if reader.ids:
         conditions.append(shared_with(reader, Right.WATCH))
-    return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
+    reasons = [sql_with("approval IS NULL AND ({any})", any=sql.SQL(" OR ").join(conditions))]
+    if reader.account_id is not None:
+        reasons.append(sql_with("owner_id = {id}", id=reader.account_id))
+    if Action.APPROVE in ALLOWED[reader.role]:
+        reasons.append(sql.SQL("approval IS NOT NULL"))
+    return sql_with("({any})", any=sql.SQL(" OR ").join(reasons))
 
 
 def visible_to(reader: Principal) -> sql.Composable:
     """Return the condition for videos that a reader may see: `Principal.may_see` in SQL."""
-    return sql_with("({listed} OR visibility = 'unlisted')", listed=listed_for(reader))
+    return sql_with(
+        "({listed} OR visibility = 'unlisted' AND approval IS NULL)", listed=listed_for(reader)
+    )
 
 
 def editable_by(publisher: Principal) -> sql.Composable:
@@ -265,8 +284,9 @@ def editable_by(publisher: Principal) -> sql.Composable:
     if publisher.sees_all:
         return sql.SQL("true")
     own = sql_with("owner_id = {id}", id=publisher.account_id)
-    shared = shared_with(publisher, Right.EDIT)
-    return sql_with("({own} OR {shared})", own=own, shared=shared)
+    if publisher.role is Role.CONTRIBUTOR:
+        return own
+    return sql_with("({own} OR {shared})", own=own, shared=shared_with(publisher, Right.EDIT))
 
 
 def shared_with(reader: Principal, right: Right) -> sql.Composable:

@@ -21,7 +21,7 @@ ANY_HOST = "*"
 ANY_SITE = "*"
 NO_SITE = "none"
 # Copies of `database.account_models.Role`, which is on a higher floor.
-ROLES = ("owner", "admin", "editor", "viewer")
+ROLES = ("owner", "admin", "editor", "contributor", "viewer")
 IMAGES = (".svg", ".png", ".webp")
 MODEL_FILES = ("model.bin", "tokenizer.json")
 MAX_LINKS = 8

@@ -27,6 +27,7 @@ class Role(StrEnum):
     OWNER = "owner"
     ADMIN = "admin"
     EDITOR = "editor"
+    CONTRIBUTOR = "contributor"
     VIEWER = "viewer"
 
 
@@ -49,7 +50,7 @@ class Account(Model):
     id = fields.UUIDField(primary_key=True)
     email = fields.CharField(max_length=MAX_EMAIL_LENGTH, unique=True)
     name = fields.CharField(max_length=MAX_NAME_LENGTH, default="", db_default="")
-    role = fields.CharEnumField(Role, max_length=10)
+    role = fields.CharEnumField(Role, max_length=20)
     # Code of the language of pages; empty for that of the browser.
     language = fields.CharField(max_length=MAX_LANGUAGE_LENGTH, default="", db_default="")
     password_hash: str | None = fields.TextField(null=True)
@@ -115,7 +116,7 @@ class OneTimeLink(Model):
         "portal.Account", related_name="links", null=True, on_delete=fields.CASCADE
     )
     role: Role | None = fields.CharEnumField(  # type: ignore[assignment]  # null is untyped
-        Role, max_length=10, null=True
+        Role, max_length=20, null=True
     )
     label = fields.CharField(max_length=MAX_NAME_LENGTH, default="")
     made_by_id: UUID | None = fields.UUIDField(null=True)

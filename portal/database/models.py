@@ -65,6 +65,15 @@ class Visibility(StrEnum):
     PRIVATE = "private"
 
 
+# `features.approval` has the rules.
+class Approval(StrEnum):
+    """State of the approval of a video. A video that needs no approval is approved."""
+
+    APPROVED = "approved"
+    WAITING = "waiting"
+    REFUSED = "refused"
+
+
 class Category(Model):
     """Category of videos. A migration creates all rows; the portal never changes them."""
 
@@ -118,8 +127,12 @@ class Details(Model):
     (`accounts.permissions`), together with `admitted_ids`, the accounts and groups that it is
     shared with, of whom those in `editor_ids` may edit it, and with the password, if there is one:
     browsers in which it was entered keep `unlock_id`. `embed_origins` are the sites that may frame
-    its player; an empty list leaves that to the portal's setting. `passthrough` is an integrator's
-    text, which the portal ignores. `views` counts all views (`statistics`).
+    its player; an empty list leaves that to the portal's setting. `approval` is null in place of
+    `APPROVED`; until then only the owner and the people who may approve see the video.
+    A refused video has an `approval_reason`.
+
+    `passthrough` is an integrator's text, which the portal ignores. `views` counts all views
+    (`statistics`).
 
     `described_times` has times in the description whose moment in the whole film is another one
     (`transcoding.planning.described_times`).
@@ -152,6 +165,10 @@ class Details(Model):
     password_hash: str | None = fields.TextField(null=True)
     unlock_id: UUID | None = fields.UUIDField(null=True)
     embed_origins: list[str] = ArrayField("text", default=list)
+    approval: Approval | None = fields.CharEnumField(  # type: ignore[assignment]  # null is untyped
+        Approval, max_length=10, null=True
+    )
+    approval_reason = fields.TextField(default="")
     passthrough = fields.TextField(default="")
     views = fields.BigIntField(default=0)
     search = TSVectorField(default="")

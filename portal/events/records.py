@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from portal.config import Config
-from portal.database.models import VideoStatus, Visibility
+from portal.database.models import Approval, VideoStatus, Visibility
 from portal.text import rfc3339
 
 
@@ -44,6 +44,7 @@ AUDIENCE_COLUMNS = {
     "owner_id": "uuid",
     "admitted_ids": "uuid[]",
     "editor_ids": "uuid[]",
+    "approval": "text",
 }
 # Columns of a video's details beside its audience.
 DETAILS = ("duration_s", "has_poster", "failure_code", "failure_message")
@@ -113,6 +114,7 @@ class VideoColumns(VideoRecord):
     owner_id: UUID | None
     admitted_ids: list[UUID]
     editor_ids: list[UUID]
+    approval: Approval | None
 
 
 class TranscodeFailure(Shape):

@@ -74,7 +74,7 @@ async def own_base(video: Video) -> str:
 async def _base_for_sender(video_id: UUID, audience: Audience) -> str:
     web = web_context()
     sender = await principal() if audience.is_private else ANYONE
-    if audience.unlock_id and audience.unlock_id in sender.unlocked_ids:
+    if audience.unlock_id and not audience.is_pending and audience.unlock_id in sender.unlocked_ids:
         return await unlocked_base(video_id, audience.unlock_id)
     if sender.account_id is None:
         return web.config.public_url

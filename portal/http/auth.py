@@ -259,7 +259,9 @@ async def _token_grants(token: str, video_id: UUID | None, audience: Audience) -
         return False
     verified = await web.signing_keys.verify(token, video_id=video_id)
     if verified.link_id is not None:
-        return await web.playback_links.load(verified.link_id) == video_id
+        return (
+            not audience.is_pending and await web.playback_links.load(verified.link_id) == video_id
+        )
     if verified.unlock_digest:
         unlock_id = audience.unlock_id if audience.is_locked else None
         return unlock_id is not None and verified.unlock_digest == unlock_digest(unlock_id)

@@ -47,6 +47,7 @@ ROLES = {
     Role.OWNER: Message("Owner"),
     Role.ADMIN: Message("Admin"),
     Role.EDITOR: Message("Editor"),
+    Role.CONTRIBUTOR: Message("Contributor"),
     Role.VIEWER: Message("Viewer"),
 }
 _CLOSING = {")": "(", "]": "["}

@@ -12,22 +12,24 @@ from portal.errors import MissingScope, NotAllowed, NotSignedIn
 OWN_ID = uuid4()
 OTHERS_ID = uuid4()
 OWNERS = {"own": OWN_ID, "others": OTHERS_ID, "nobodys": None}
-# Every action, then whether it is allowed to the owner, admin, editor, viewer and to anyone.
+# Every action, then whether it is allowed to the owner, admin, editor, contributor, viewer, anyone.
 TABLE = {
-    (Action.WATCH, "others"): (True, True, True, True, True),
-    (Action.PUBLISH, "own"): (True, True, True, False, False),
-    (Action.EDIT, "own"): (True, True, True, False, False),
-    (Action.EDIT, "others"): (True, True, False, False, False),
-    (Action.EDIT, "nobodys"): (True, True, False, False, False),
-    (Action.DELETE, "own"): (True, True, True, False, False),
-    (Action.DELETE, "others"): (True, True, False, False, False),
-    (Action.DELETE, "nobodys"): (True, True, False, False, False),
-    (Action.ADMINISTER, "own"): (True, True, False, False, False),
+    (Action.WATCH, "others"): (True, True, True, True, True, True),
+    (Action.PUBLISH, "own"): (True, True, True, True, False, False),
+    (Action.EDIT, "own"): (True, True, True, True, False, False),
+    (Action.EDIT, "others"): (True, True, False, False, False, False),
+    (Action.EDIT, "nobodys"): (True, True, False, False, False, False),
+    (Action.DELETE, "own"): (True, True, True, True, False, False),
+    (Action.DELETE, "others"): (True, True, False, False, False, False),
+    (Action.DELETE, "nobodys"): (True, True, False, False, False, False),
+    (Action.APPROVE, "others"): (True, True, True, False, False, False),
+    (Action.ADMINISTER, "own"): (True, True, False, False, False, False),
 }
 NEEDED = {
     Action.WATCH: Scope.READ,
     Action.PUBLISH: Scope.WRITE,
     Action.EDIT: Scope.WRITE,
+    Action.APPROVE: Scope.WRITE,
     Action.DELETE: Scope.DELETE,
     Action.ADMINISTER: Scope.ADMIN,
 }

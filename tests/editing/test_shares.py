@@ -23,6 +23,7 @@ from portal.accounts.permissions import (
     audience_in,
     listed_for,
     shared_with,
+    visible_to,
 )
 from portal.database.account_models import Account, Role
 from portal.database.connection import run_query, sql_with
@@ -55,6 +56,7 @@ audiences = st.fixed_dictionaries(
         "owner_id": st.none() | st.sampled_from(IDS),
         "admitted_ids": some_ids,
         "editor_ids": some_ids,
+        "approval": st.none() | st.sampled_from(["waiting", "refused"]),
     }
 )
 readers = st.just(ANYONE) | st.builds(
@@ -102,7 +104,8 @@ async def test_sql_and_python_agree_on_the_audience(
     assert await chosen(listed_for(reader)) == expected(reader.may_list)
     shared = await chosen(shared_with(reader, Right.WATCH))
     assert shared == expected(lambda audience: reader.ids & audience.admitted_ids)
-    assert shared <= expected(reader.may_see)
+    assert shared <= expected(lambda audience: audience.is_pending or reader.may_see(audience))
+    assert await chosen(visible_to(reader)) == expected(reader.may_see)
 
 
 def _json(value: Any) -> Any:

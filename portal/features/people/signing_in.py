@@ -41,6 +41,7 @@ ROLE_WORDS = {
     Role.OWNER: Message("Owner: everything, owners' accounts included"),
     Role.ADMIN: Message("Admin: people, and all videos"),
     Role.EDITOR: Message("Editor: publishes, edits and deletes own videos"),
+    Role.CONTRIBUTOR: Message("Contributor: uploads videos that editors approve"),
     Role.VIEWER: Message("Viewer: signs in to watch"),
 }
 # Error codes of RFC 6749, section 4.1.2.1. Anything else is not logged.
@@ -67,6 +68,7 @@ async def current_viewer() -> dict[str, Any] | None:
         "account_id": str(viewer.account_id or ""),
         "email": shown(viewer.email),
         "may_publish": viewer.may(Action.PUBLISH),
+        "may_approve": viewer.may(Action.APPROVE),
         "may_administer": viewer.is_signed_in and viewer.may(Action.ADMINISTER),
         "has_single_sign_on": web_context().provider is not None,
     }
