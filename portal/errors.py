@@ -239,6 +239,10 @@ class StorageQuotaExceeded(
     """The file doesn't fit into the account's storage limit."""
 
 
+class ApprovalChanged(Conflict, code="approval_changed"):
+    """Someone else has decided about this video, or its file has changed. Open it again."""
+
+
 class NothingToRetry(Conflict, code="nothing_to_retry"):
     """No part of this video has failed, so there is nothing to retry."""
 

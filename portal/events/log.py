@@ -88,6 +88,9 @@ class EventType(StrEnum):
     CUTS_CHANGED = "video.cuts_changed"
     CUTS_FAILED = "video.cuts_failed"
     FAILED = "video.failed"
+    SUBMITTED = "video.submitted"
+    APPROVED = "video.approved"
+    REFUSED = "video.refused"
     DELETION_DUE = "video.deletion_due"
     DELETED = "video.deleted"
     IMPORT_FAILED = "import.failed"
@@ -135,6 +138,9 @@ class AuditAction(StrEnum):
     VIDEO_RESTORED = "video.restored"
     ACCESS_CHANGED = "video.access_changed"
     SCHEDULE_CHANGED = "video.schedule_changed"
+    VIDEO_SUBMITTED = "video.submitted"
+    VIDEO_APPROVED = "video.approved"
+    VIDEO_REFUSED = "video.refused"
     PLAYBACK_LINK_MADE = "video.link_made"
     PLAYBACK_LINK_REVOKED = "video.link_revoked"
     SERIES_MADE = "series.made"
@@ -154,6 +160,9 @@ TYPES = {
     AuditAction.VIDEO_RESTORED: EventType.UPDATED,
     AuditAction.CAPTIONS_CHANGED: EventType.CAPTIONS_CHANGED,
     AuditAction.CHAPTERS_CHANGED: EventType.CHAPTERS_CHANGED,
+    AuditAction.VIDEO_SUBMITTED: EventType.SUBMITTED,
+    AuditAction.VIDEO_APPROVED: EventType.APPROVED,
+    AuditAction.VIDEO_REFUSED: EventType.REFUSED,
     AuditAction.VIDEO_DELETED: EventType.DELETED,
 }
 

@@ -3,6 +3,7 @@
 from functools import partial
 
 from portal.features import (
+    approval,
     captions,
     cuts,
     discovery,
@@ -38,6 +39,7 @@ _FOLDERS = (
     workshop.FEATURE,
     editing.FEATURE,
     schedule.FEATURE,
+    approval.FEATURE,
     captions.FEATURE,
     links.FEATURE,
     posters.FEATURE,

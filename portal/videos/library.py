@@ -333,6 +333,7 @@ def _filters(query: LibraryQuery) -> sql.Composable:
     for condition, value in (
         ("owner_id = {value}", query.owner_id),
         ("visibility = {value}", query.visibility and query.visibility.value),
+        ("approval = {value}", query.approval and query.approval.value),
         ("created_at > {value}", query.created_after),
         ("created_at < {value}", query.created_before),
         ("updated_at > {value}", query.updated_after),

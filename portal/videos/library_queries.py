@@ -16,7 +16,7 @@ from typing import Self
 from uuid import UUID
 
 from portal.accounts.permissions import ANYONE, Principal, Right
-from portal.database.models import VideoStatus, Visibility
+from portal.database.models import Approval, VideoStatus, Visibility
 from portal.database.search import WORD_FIELDS, query_words, words_query
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -151,6 +151,8 @@ class LibraryQuery:
     # Filter for videos of others in which the reader has this right by name or by a group.
     shared: Right | None = None
     visibility: Visibility | None = None
+    # Filter for waiting or for refused videos.
+    approval: Approval | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     updated_after: datetime | None = None

@@ -26,7 +26,7 @@ from portal.database.models import (
 )
 from portal.database.search import search_columns
 from portal.database.work_models import Import
-from portal.events.log import AuditAction, record_action
+from portal.events.log import AuditAction, EventType, record_action, record_outcome
 from portal.films import attempts, renditions, sources
 from portal.films.jobs import enqueue_transcode
 from portal.locale.messages import Message, numeral
@@ -50,6 +50,12 @@ SELECT id, key, file_name, content_type, owner_id, now()
 FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::uuid[])
   AS upload (id, key, file_name, content_type, owner_id)
 WHERE owner_id IS NULL OR EXISTS (SELECT FROM accounts WHERE accounts.id = owner_id)
+RETURNING id
+"""
+SUBMIT = """
+UPDATE publications SET approval = 'waiting'
+WHERE id = %s AND approval IS NULL
+  AND owner_id IN (SELECT id FROM accounts WHERE role = 'contributor')
 RETURNING id
 """
 # Storage's own limit, with its retries, is longer than people wait for an answer.
@@ -147,10 +153,10 @@ async def publish(
     """Create the video of an upload and queue its transcoding, in one transaction.
 
     A new video has this audience, and is shared with the accounts and groups that are named in
-    `shared_with`. Return the video and whether it is new: a repetition with the same key and
-    metadata returns the same video, so a retry after a lost response is safe. A signed PUT can't
-    limit the size of a file, so a file that is too large is removed here. A `max_source_bytes` of 0
-    is no limit.
+    `shared_with`. That of a contributor waits for approval. Return the video and whether it is new:
+    a repetition with the same key and metadata returns the same video, so a retry after a lost
+    response is safe. A signed PUT can't limit the size of a file, so a file that is too large is
+    removed here. A `max_source_bytes` of 0 is no limit.
 
     Raises:
         UploadNotFound: storage has no file, or an empty one, under the key, or the upload in parts
@@ -323,7 +329,17 @@ async def _insert_video(submission: Submission, source: ObjectInfo, audience: Au
     if submission.import_id is not None:
         await Import.filter(id=video_id).delete()
     await record_action(AuditAction.VIDEO_PUBLISHED, video_id)
+    await submit_if_required(video_id)
     return await Video.get(id=video_id)
+
+
+async def submit_if_required(video_id: UUID) -> None:
+    """Let an approved or new video wait for approval if its owner is a contributor.
+
+    The transaction has created or locked the video. A pending video keeps its state.
+    """
+    if await fetch_rows(SUBMIT, video_id):
+        await record_outcome(EventType.SUBMITTED, video_id)
 
 
 async def insert_version(version: Version, source: ObjectInfo) -> None:

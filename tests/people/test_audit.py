@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from api_client import answered, faults, metadata, problem, run_sql, uploaded
 from audit_lines import lines
-from page_rows import READY, make_row
+from page_rows import READY, change_video, make_row
 from page_texts import words_of
 from quart import Quart, Response
 from signed_in import (
@@ -240,6 +240,11 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     planning = sender.ask("PUT", f"{path}/schedule", json=times, headers=anyway)
     detail = {"unpublish_at": "2030-01-01T00:00:00.000000Z"}
     await expect(planning, 200, "video.schedule_changed", **own, detail=detail)
+    for former, state in (("waiting", "refused"), ("refused", "waiting"), ("waiting", "approved")):
+        await change_video(video_id, approval=former)
+        body = {"state": state, "reason": "Too loud"}
+        action = "video.submitted" if state == "waiting" else f"video.{state}"
+        await expect(sender.ask("PUT", f"{path}/approval", json=body), 200, action, **own)
     await expect(sender.ask("DELETE", path), 202, "video.deleted", **own)
     await expect(sender.ask("DELETE", path), 204)
 

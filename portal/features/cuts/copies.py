@@ -20,6 +20,7 @@ from portal.locale.messages import Message
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota
+from portal.videos.publishing import submit_if_required
 from portal.videos.reading import check_version, locked_ready_video
 
 # Details and audience that the new video has from the existing one.
@@ -72,6 +73,7 @@ async def create(
         copy = await Video.get(id=copy_id)
         await copy_texts(video_id, copy)
         await record_action(AuditAction.VIDEO_PUBLISHED, copy_id)
+        await submit_if_required(copy_id)
         return copy
 
 

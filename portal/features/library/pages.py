@@ -11,7 +11,7 @@ from quart import Blueprint, render_template, request, url_for
 
 from portal.accounts.people import names_of
 from portal.accounts.permissions import Action, Audience, Principal, Right, audience_of
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Approval, Video, VideoStatus
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.features.library.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
 from portal.features.watching.positions import BegunVideo, fetch_begun
@@ -154,6 +154,12 @@ def views_words(video: Video) -> str:
     return translated(views_in_words(video.views)) if is_shown else ""
 
 
+@blueprint.app_template_global()
+async def waiting_count() -> int:
+    """Return the number of waiting videos that the viewer sees, as far as they are counted."""
+    return (await find_videos(_waiting_query(await principal()), limit=1)).total
+
+
 @blueprint.get("/")
 @policy(Policy.WATCH, rate=Rate.LISTING)
 async def index() -> str:
@@ -176,6 +182,21 @@ async def index() -> str:
         begun=await _read_begun(listing),
         said=await find_said(listing.query.words, listing.page.video_ids),
         **await _card_values(listing.videos),
+    )
+
+
+@blueprint.get("/approvals")
+@policy(Policy.PUBLISH)
+async def approvals() -> str:
+    """Show the videos that wait for approval, the oldest first; to contributors their own ones."""
+    listing = await _read_listing(
+        _waiting_query(await principal()),
+        endpoint="library.approvals",
+        sorts=SORT_WORDS,
+        limit=PAGE_SIZE,
+    )
+    return await render_template(
+        "library/approvals.html", listing=listing, **await _card_values(listing.videos)
     )
 
 
@@ -240,6 +261,10 @@ async def table_progress() -> str:
     """
     rows = await _video_values(await _fetch_polled_videos(limit=MAX_SELECTED))
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
+
+
+def _waiting_query(person: Principal) -> LibraryQuery:
+    return LibraryQuery(approval=Approval.WAITING, sort=Sort.OLDEST, seen_by=person)
 
 
 def _owners_for(person: Principal) -> dict[str, str]:

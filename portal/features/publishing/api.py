@@ -16,7 +16,7 @@ from quart_schema import document_querystring, document_request, document_respon
 from portal.accounts.people import fetch_account_id
 from portal.accounts.permissions import Action, Audience, Principal, Right
 from portal.database.connection import Row
-from portal.database.models import VideoStatus, Visibility
+from portal.database.models import Approval, VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH, query_words
 from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
 from portal.events.records import (
@@ -173,6 +173,9 @@ class VideosQuery(ClosedShape):
         None, description="Earliest time of the last change, exclusive."
     )
     visibility: Visibility | None = Field(None, description="Visibility of the videos.")
+    approval: Literal[Approval.WAITING, Approval.REFUSED] | None = Field(
+        None, description="Videos that wait for approval, or were refused it."
+    )
     owner: Text = Field(
         "", description="E-mail address of the owner. Only admins may name other accounts."
     )
@@ -391,6 +394,7 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
         status=parameters.status,
         tag=parameters.tag,
         visibility=parameters.visibility,
+        approval=parameters.approval,
         shared=Right.WATCH if parameters.shared else None,
         created_after=parameters.created_after,
         created_before=parameters.created_before,
