@@ -39,6 +39,7 @@ PAGES_OF_PEOPLE = (
     "/groups",
     "/series",
     "/?whose=shared",
+    "/approvals",
     "/audit",
     "/webhooks",
     "/webhooks/new",
