@@ -138,6 +138,16 @@ async def test_new_version_of_a_contributors_video_waits_again(
         assert (await Video.get(id=video.id)).approval is approval
 
 
+async def test_cut_that_a_contributor_saves_as_a_video_waits(
+    contributor: Sender, cora: Account
+) -> None:
+    video = await ready_video(cora)
+    body = {"keep": [{"startSeconds": 0, "endSeconds": 5}], "title": "The best of it"}
+    answer = await contributor.post(f"/api/videos/{video.id}/copies", json=body)
+    copy = await Video.get(id=(await answered(answer, 201))["id"])
+    assert (video.approval, copy.approval) == (None, Approval.WAITING)
+
+
 async def test_pages_show_the_state_and_their_forms_change_it(
     contributor: Sender, editor: Sender, cora: Account
 ) -> None:

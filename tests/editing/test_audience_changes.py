@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from api_client import answered
 from page_rows import change_video
-from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast, ids_named
+from playable_videos import AUDIENCES, EDITORS, PENDING, PEOPLE, Cast, ids_named
 from signed_in import Sender
 
 from portal.accounts.permissions import Principal, Right
 from portal.config import Config
 from portal.database.connection import fetch_rows, transaction
 from portal.database.event_models import WebhookDelivery
-from portal.database.models import Video
+from portal.database.models import Approval, Video
 from portal.events.log import EventType, record_outcome
 from portal.features.deletion import service as deletion
 from portal.features.webhooks.sending import read_payload
@@ -37,6 +37,8 @@ async def change(video: Video, after: str) -> None:
         visibility, signed_in_only, name = AUDIENCES[after]
         shares = shares_of(dict.fromkeys(await ids_named(name), Right.WATCH))
         access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only, shares=shares)
+        approval = Approval.WAITING if after == PENDING else None
+        await change_video(video.id, approval=approval)
         await save_access(video.id, access, versions=None)
 
 
