@@ -17,6 +17,6 @@ CREATE INDEX publications_waiting ON publications (created_at, id) WHERE approva
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0046_guests")]
+    dependencies = [("portal", "0047_named_viewers")]
 
     operations = [ops.RunSQL(APPROVAL)]
