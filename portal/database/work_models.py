@@ -165,7 +165,8 @@ class Download(Model):
     `made_of` names the title and the renditions of the file; if the video has others by now, the
     file is outdated. A row without a video is abandoned: the janitor removes its file.
     `requester` is the id of the account that requested the file, or else the address; empty for the
-    portal itself. `size_bytes` is an estimate until the file is ready.
+    portal itself. `size_bytes` is an estimate until the file is ready. Feeds keep the file until
+    `kept_until`.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -183,6 +184,7 @@ class Download(Model):
     size_bytes: int | None = fields.BigIntField(null=True)
     requester = fields.TextField(default="")
     requested_at: datetime = fields.DatetimeField(auto_now_add=True)
+    kept_until: datetime | None = fields.DatetimeField(null=True)
 
     video_id: UUID | None
 

@@ -39,6 +39,8 @@ COMPLETE_TIMEOUT_S = 55
 PARTS_PAGE = 1000
 # Bytes of each end of an object that its digest covers.
 END_BYTES = 64 * 1024
+# Bytes of an object that `Storage.pieces` holds in memory.
+PIECE_BYTES = 1024 * 1024
 
 
 class Multiparts:
@@ -120,6 +122,16 @@ class Storage:
         """Return the content of a small object, such as a playlist. Raise `ObjectMissing`."""
         _, content = await self._read(key)
         return content
+
+    async def pieces(self, key: str, *, begin: int, end: int) -> AsyncIterator[bytes]:
+        """Yield the bytes of an object from `begin` to before `end`. Raise `ObjectMissing`.
+
+        Each piece is a request of its own, so that slow readers don't occupy connections.
+        """
+        for start in range(begin, end, PIECE_BYTES):
+            last = min(start + PIECE_BYTES, end) - 1
+            _, content = await self._read(key, Range=f"bytes={start}-{last}")
+            yield content
 
     async def identify(self, key: str) -> tuple[objects.ObjectInfo, str]:
         """Return the properties of an object and, if storage has no ETags, a digest of its ends.

@@ -2,7 +2,7 @@
 
 Storage has the uploaded file. Captions are written at the request. MP4 and M4A files are made on
 demand: a request is a row, whose job joins the stored segments without encoding and stores the
-file. The janitor removes it a day after the last request.
+file. The janitor removes it a day after the last request, or once no feed keeps it any more.
 
 A row that lost its video is abandoned: its video was deleted, its file has expired, or the video
 has another title or other renditions by now. The janitor removes abandoned files once no job can
@@ -82,7 +82,9 @@ CONTENT_TYPES = {".mp4": "video/mp4", ".m4a": "audio/mp4"}
 
 EXPIRE = """
 UPDATE downloads SET video_id = NULL
-WHERE video_id IS NOT NULL AND requested_at < %s AND state IN ('ready', 'failed')
+WHERE video_id IS NOT NULL AND requested_at < %s AND (
+  state = 'failed' OR state = 'ready' AND coalesce(kept_until < now(), true)
+)
 """
 ABANDONED = """
 SELECT id::text AS key FROM downloads WHERE video_id IS NULL AND NOT EXISTS (
@@ -158,11 +160,24 @@ async def list_files(video: Video) -> list[SavedFile]:
         file_name=video.file_name,
         key=video.storage_key,
     )
-    tracks = await _stored_tracks(video)
-    rows = {row.name: row for row in await Download.filter(video_id=video.id)}
-    joined = [_joined_file(video, _parts(track, tracks), rows) for track in tracks]
+    joined = (await list_joined_files([video]))[video.id]
     captions = [file for row in await list_sizes(video.id) for file in _caption_files(video, row)]
     return [original, *joined, *captions]
+
+
+async def list_joined_files(videos: Sequence[Video]) -> dict[UUID, list[SavedFile]]:
+    """Return the files of videos that are made of renditions, in the order of `list_files`."""
+    tracks = await _stored_tracks(videos)
+    rows = {
+        (row.video_id, row.name): row
+        async for row in Download.filter(video_id__in=[video.id for video in videos])
+    }
+    return {
+        video.id: [
+            _joined_file(video, _parts(track, tracks[video.id]), rows) for track in tracks[video.id]
+        ]
+        for video in videos
+    }
 
 
 async def find_file(video: Video, name: str) -> SavedFile:
@@ -182,7 +197,7 @@ async def request_file(
 ) -> SavedFile:
     """Have a file made unless it is ready or being made, and return it.
 
-    Until it is removed it takes room of the account that requests it, if there is one.
+    Until it is removed it takes room of the account that it is requested for, if there is one.
 
     Raises:
         VideoNotFound: the video was deleted.
@@ -201,7 +216,10 @@ async def request_file(
         await rows.update(video_id=None)
         async with quotas.taking_room(account_id, quota):
             row = await Download.create(
-                video_id=video_id, name=name, size_bytes=file.size_bytes, requester=REQUESTER.get()
+                video_id=video_id,
+                name=name,
+                size_bytes=file.size_bytes,
+                requester=str(account_id or REQUESTER.get()),
             )
         suffix = name.rpartition(".")[2]
         await Download.filter(id=row.id).update(
@@ -220,7 +238,9 @@ async def _require_place(row: Download) -> None:
     waiting = Download.filter(state=DownloadState.WAITING).exclude(video_id=None)
     if await waiting.count() > MAX_WAITING:
         raise DownloadsBusy
-    if row.requester and await waiting.filter(requester=row.requester).count() > MAX_WAITING_OF_ONE:
+    # Files of feeds count for owners of videos, who may not have requested them.
+    own = waiting.filter(requester=row.requester, kept_until=None)
+    if row.requester and await own.count() > MAX_WAITING_OF_ONE:
         raise DownloadsBusy(
             Message(
                 "%(count)s files that you have requested are still being prepared. Request "
@@ -294,16 +314,18 @@ async def discard(row: Download, storage: Storage) -> None:
     await row.delete()
 
 
-async def _stored_tracks(video: Video) -> list[Rendition]:
-    """Return the complete video and sound renditions, the best quality and the default sound first.
+async def _stored_tracks(videos: Sequence[Video]) -> dict[UUID, list[Rendition]]:
+    """Return the complete video and sound renditions of videos, by the id of the video.
 
-    Empty while the video can't be played.
+    The best quality and the default sound are first. A video that can't be played has none.
     """
-    if video.status is not VideoStatus.READY:
-        return []
-    rows = Rendition.filter(version_id=video.version_id, state=RenditionState.COMPLETE)
+    version_ids = [video.version_id for video in videos if video.status is VideoStatus.READY]
+    rows = Rendition.filter(version_id__in=version_ids, state=RenditionState.COMPLETE)
     tracks = await rows.exclude(kind=Kind.SUBTITLES)
-    return sorted(tracks, key=lambda row: (-(row.height or 0), not row.is_default, row.position))
+    tracks.sort(key=lambda row: (-(row.height or 0), not row.is_default, row.position))
+    return {
+        video.id: [row for row in tracks if row.version_id == video.version_id] for video in videos
+    }
 
 
 def _parts(track: Rendition, tracks: Sequence[Rendition]) -> list[Rendition]:
@@ -323,7 +345,9 @@ def _made_of(video: Video, parts: Sequence[Rendition]) -> str:
 
 
 def _joined_file(
-    video: Video, parts: Sequence[Rendition], rows: Mapping[str, Download]
+    video: Video,
+    parts: Sequence[Rendition],
+    rows: Mapping[tuple[UUID | None, str], Download],
 ) -> SavedFile:
     """Return a file that is made of renditions, with the state of its row."""
     main = parts[0]
@@ -343,7 +367,7 @@ def _joined_file(
         error_code=None,
         key=None,
     )
-    row = rows.get(file.name)
+    row = rows.get((video.id, file.name))
     if row is None or row.made_of not in (None, _made_of(video, parts)):
         return file
     return file.model_copy(
@@ -386,7 +410,7 @@ async def _make_and_store(row: Download, storage: Storage, work_dir: Path) -> No
     video = await Video.get_or_none(id=row.video_id)
     if video is None or row.key is None:
         return
-    tracks = await _stored_tracks(video)
+    tracks = (await _stored_tracks([video]))[video.id]
     main = next((track for track in tracks if _joined_name(track) == row.name), None)
     if main is None:
         raise ObjectMissing(row.name)
