@@ -10,7 +10,14 @@ from portal.http.auth import Policy, declaration_of
 
 # Values for parameters of paths other than ids.
 NUMBERS = dict.fromkeys(("number", "attempt", "delivery_id"), "1")
-VALUES = {**NUMBERS, "name": "master.m3u8", "secret": "none", "language": "en", "file": "en.vtt"}
+VALUES = {
+    **NUMBERS,
+    "name": "master.m3u8",
+    "secret": "none",
+    "language": "en",
+    "file": "en.vtt",
+    "suffix": "mp4",
+}
 
 
 def caption_id(video_id: str) -> int:

@@ -186,6 +186,8 @@ class Config:
             ("off", "original", "all", "on"), lambda name: "original" if name == "on" else name
         ),
     )
+    # Publishes podcast feeds, with a stored file of each video that they name.
+    feeds: bool = _switch()
     # OpenID Connect provider for single sign-on.
     oidc_issuer: str = _setting("", values.read_issuer)
     oidc_client_id: str = _setting("")

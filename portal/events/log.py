@@ -125,6 +125,8 @@ class AuditAction(StrEnum):
     INVITATION_REVOKED = "invitation.revoked"
     TOKEN_MADE = "token.made"  # noqa: S105  # no token
     TOKEN_REVOKED = "token.revoked"  # noqa: S105
+    FEED_KEY_MADE = "feed_key.made"
+    FEED_KEY_REVOKED = "feed_key.revoked"
     VIDEO_PUBLISHED = "video.published"
     VIDEO_EDITED = "video.edited"
     POSTER_REPLACED = "video.poster_replaced"

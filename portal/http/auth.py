@@ -205,9 +205,14 @@ async def principal() -> Principal:
     caller: Principal | None = g.get(PRINCIPAL)
     if caller is None:
         caller = await _identify(sent_credentials(), web_context())
-        setattr(g, PRINCIPAL, caller)
-        act_as(caller, address=state_of(request.scope).client)
+        identify_as(caller)
     return caller
+
+
+def identify_as(caller: Principal) -> None:
+    """Set the caller of the current request, whose view has verified a credential by itself."""
+    setattr(g, PRINCIPAL, caller)
+    act_as(caller, address=state_of(request.scope).client)
 
 
 async def require_person() -> Principal:

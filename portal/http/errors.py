@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 PROBLEM_TYPE = "application/problem+json"
 # Beginnings of the paths whose errors are problem documents.
-FOR_PROGRAMS = ("/api/", "/audit.jsonl/", "/hls/")
+FOR_PROGRAMS = ("/api/", "/audit.jsonl/", "/feeds/", "/hls/")
 # A request's own value: whether its refusal is final (`PortalError.is_final`).
 REFUSED_FINALLY = "refused_finally"
 

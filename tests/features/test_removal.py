@@ -25,6 +25,8 @@ print(json.dumps([
     if "GET" in (rule.methods or ()) and rule.arguments <= {"id", "video_id"}
 ]))
 """
+# Features that are removed with another one, which they import.
+DEPENDENTS = dict.fromkeys(("discovery", "downloads", "series"), ("feeds",))
 # Responses that don't end, or need what no request here has.
 UNREAD = ("/api/events/stream",)
 
@@ -35,6 +37,7 @@ UNREAD = ("/api/events/stream",)
     [
         "discovery",
         "downloads",
+        "feeds",
         "groups",
         "imports",
         "posters",
@@ -65,14 +68,15 @@ async def test_portal_works_without_a_feature(
 
 
 def copied_without(name: str, folder: Path) -> Path:
-    """Copy the portal without a feature, and return the folder of the copy."""
+    """Copy the portal without a feature and its dependents, and return the folder of the copy."""
     for part in ("portal", "templates", "static/dist"):
         shutil.copytree(ROOT / part, folder / part, ignore=IGNORED)
     features = folder / "portal" / "features"
-    shutil.rmtree(features / name)
     composition = features / "__init__.py"
-    text = composition.read_text()
-    composition.write_text(re.sub(rf"(?m)^    {name}(\.FEATURE)?,\n", "", text))
+    for removed in (name, *DEPENDENTS.get(name, ())):
+        shutil.rmtree(features / removed)
+        text = composition.read_text()
+        composition.write_text(re.sub(rf"(?m)^    {removed}(\.FEATURE)?,\n", "", text))
     return folder
 
 

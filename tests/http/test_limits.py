@@ -68,6 +68,8 @@ def test_routes_declare_limits_that_differ_from_the_defaults(config: Config) -> 
         "GET /statistics": Rate.LISTING,
         "GET /statistics.csv": Rate.LISTING,
         "GET /api/statistics": Rate.LISTING,
+        "GET /feeds/library.xml": Rate.LISTING,
+        "GET /feeds/videos/<video_id>.<suffix>": Rate.DOWNLOADS,
         "POST /api/playback": Rate.REPORTS,
         "GET /videos/<uuid:video_id>/downloads/<file>": Rate.DOWNLOADS,
         "POST /videos/<video_id>/downloads/<file>": Rate.DOWNLOADS,

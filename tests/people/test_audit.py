@@ -47,7 +47,7 @@ from portal.events.log import AuditAction
 from portal.videos import playback_links
 
 NEW = "five brown little geese"
-pytestmark = pytest.mark.shared_app
+pytestmark = pytest.mark.shared_app(feeds=True)
 
 
 @asynccontextmanager
@@ -203,6 +203,10 @@ async def changes_own_account(recorder: Recorder, owner: Sender, olga: Account) 
     await expect(making, 200, "token.made", objectName="Nightly", detail=detail)
     path = f"/account/tokens/{(await ApiToken.get()).id}/revoke"
     await expect(owner.post(path), 303, "token.revoked", objectName="Nightly")
+    await expect(owner.post(path), 303)
+    await expect(owner.post("/account/feeds"), 200, "feed_key.made", objectName=olga.email)
+    path = "/account/feeds/revoke"
+    await expect(owner.post(path), 303, "feed_key.revoked", objectName=olga.email)
     await expect(owner.post(path), 303)
     for _ in range(3):
         await session_of(olga)

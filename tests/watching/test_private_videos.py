@@ -13,9 +13,10 @@ from signed_in import Sender, make_video, text_of
 
 from portal.accounts.permissions import audience_of
 from portal.database.models import Video, Visibility
+from portal.database.work_models import Download, DownloadState
 from portal.http.composition import WebContext
 
-pytestmark = pytest.mark.shared_app(downloads="all")
+pytestmark = pytest.mark.shared_app(downloads="all", feeds=True)
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
@@ -24,6 +25,9 @@ async def test_every_address_of_a_video_is_limited_to_its_audience(
 ) -> None:
     """Each cell of the table role x route x visibility; 404 tells what an unknown id tells."""
     video = await cast.make_ready(audience)
+    # A stored file that feeds name.
+    key = f"hls/{video.id}/1/low/00000.m4s"
+    await Download.create(video=video, name="low.mp4", state=DownloadState.READY, key=key)
     video_routes = about_videos(app)
     wrong = []
     is_for_everyone = cast.may_see("nobody", audience)

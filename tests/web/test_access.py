@@ -107,7 +107,7 @@ def add_careless(app: Quart) -> None:
         return f"a secret of {video_id}"
 
 
-pytestmark = pytest.mark.shared_app(prepare=add_careless, downloads="all")
+pytestmark = pytest.mark.shared_app(prepare=add_careless, downloads="all", feeds=True)
 
 
 async def test_route_that_forgets_a_policy_or_a_question_is_refused(app: Quart) -> None:

@@ -167,7 +167,7 @@ async def index() -> str:
     sorts = SORT_WORDS if web_context().config.has_views else _without_views(SORT_WORDS)
     is_shared = bool((await principal()).ids) and request.args.get("whose") == SHARED
     shared = Right.WATCH if is_shared else None
-    query = replace(await _read_query(sorts), hides_failed=True, shared=shared)
+    query = replace(await read_query(sorts), hides_failed=True, shared=shared)
     listing = await _read_listing(
         query, endpoint=LIBRARY, sorts=sorts, limit=PAGE_SIZE, whose=SHARED if is_shared else ""
     )
@@ -229,7 +229,7 @@ async def table() -> str:
     is_counting = web_context().config.statistics
     sorts = TABLE_SORT_WORDS if is_counting else _without_views(TABLE_SORT_WORDS)
     query = replace(
-        await _read_query(sorts),
+        await read_query(sorts),
         owner_id=None if whose else person.account_id,
         shared=Right.EDIT if whose == SHARED else None,
     )
@@ -279,7 +279,7 @@ def _without_views(sorts: Mapping[Sort, str]) -> Mapping[Sort, str]:
     return {sort: words for sort, words in sorts.items() if sort not in BY_VIEWS}
 
 
-async def _read_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
+async def read_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
     """Return the query of the address, in one of these orders."""
     parameters = request.args
     categories = await web_context().categories.names()
