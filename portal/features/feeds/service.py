@@ -71,7 +71,7 @@ async def read_episodes(videos: Sequence[Video], suffix: str, *, quota: Quota) -
     """
     files = await _usable_files(videos, suffix)
     await _request_missing(videos, files, quota)
-    # Of several ready files the best one, which comes first, remains.
+    # The best file comes first, so in reverse order it is the last one to be recorded.
     ready = {
         video_id: file
         for video_id, own in files.items()
@@ -166,7 +166,7 @@ async def _request_missing(
     """Request the best file of each video with a complete ladder, unless too many files wait."""
     waiting = Download.filter(state=DownloadState.WAITING, kept_until__isnull=False)
     places = MAX_WAITING - await waiting.count()
-    # One requester for all feeds, so that their jobs don't delay those of any account.
+    # All feeds share a requester, so that their jobs don't delay those of any account.
     REQUESTER.set("feeds")
     for video in videos:
         best = next((file for file in files[video.id][:1] if file.state is FileState.ABSENT), None)
