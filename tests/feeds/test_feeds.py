@@ -150,13 +150,13 @@ async def check_file(client: Client, path: str, size_bytes: int, media_type: str
         assert response.headers["Accept-Ranges"] == "bytes"
         assert response.headers["ETag"] == etag
     last = size_bytes - 1
-    for asked, begin, end in (
+    for interval, begin, end in (
         ("0-1", 0, 1),
         ("4-11", 4, 11),
         ("-8", size_bytes - 8, last),
         (f"9-{size_bytes}", 9, last),
     ):
-        part = await client.get(path, headers={"Range": f"bytes={asked}", "If-Range": etag})
+        part = await client.get(path, headers={"Range": f"bytes={interval}", "If-Range": etag})
         assert part.status_code == 206
         assert part.headers["Content-Range"] == f"bytes {begin}-{end}/{size_bytes}"
         assert part.headers["Content-Length"] == str(end - begin + 1)
@@ -186,7 +186,7 @@ async def test_address_stays_and_its_etag_changes_with_the_title(
         etags.add((await client.head(path_of(episode["enclosures"][0]["url"]))).headers["ETag"])
     assert (len(described), len(etags), len(feed_etags)) == (1, 2, 2)
 
-    # The file is there for clients that read the feed once a week.
+    # Clients that read the feed once a week find the file.
     await Download.all().update(requested_at=hence(days=-8))
     await execute("UPDATE procrastinate_jobs SET status = 'succeeded'")
     await tidy(resources)
@@ -227,14 +227,14 @@ async def test_feeds_request_a_few_files_at_a_time_within_the_quota_of_the_owner
 async def test_feed_without_a_key_names_what_anyone_finds(
     app: Quart, client: Client, resources: WebContext, cast: Cast
 ) -> None:
-    made = {
+    videos = {
         audience: await make_named(resources, cast.editor, audience, f"Heron {audience}")
         for audience in ("public", "unlisted", "private", "for members")
     }
     sender, _ = cast.senders["its editor"]
     audience = Audience(Visibility.PUBLIC, owner_id=cast.editor.id)
     series_id = await series.create("Waders", "", audience=audience)
-    for video in made.values():
+    for video in videos.values():
         await series.add_video(series_id, video.id, by=EVERYONES)
     for reader in (client, sender):
         assert titles_in(await read(reader)) == {"Heron public"}
@@ -245,16 +245,16 @@ async def test_feed_without_a_key_names_what_anyone_finds(
         ({"q": "heron"}, {"Heron public"}),
         # No results, and not those of the closest word.
         ({"q": "herron"}, set()),
-        ({"category": made["public"].category_ids[0]}, {"Heron public"}),
+        ({"category": videos["public"].category_ids[0]}, {"Heron public"}),
         ({"category": 14}, set()),
     ):
         assert titles_in(await read(client, **parameters)) == titles, parameters
     for name, status in (("public", 200), ("unlisted", 200), ("private", 404)):
-        answer = await client.get(f"/feeds/videos/{made[name].id}.mp4")
+        answer = await client.get(f"/feeds/videos/{videos[name].id}.mp4")
         assert answer.status_code == status, name
-    await change_video(made["public"].id, visibility=Visibility.PRIVATE)
+    await change_video(videos["public"].id, visibility=Visibility.PRIVATE)
     assert titles_in(await read(client)) == set()
-    address = f"/feeds/videos/{made['public'].id}.mp4"
+    address = f"/feeds/videos/{videos['public'].id}.mp4"
     await problem(await client.get(address), 404, "video_not_found")
 
 
@@ -315,6 +315,7 @@ async def test_enclosure_is_redirected_to_storage_that_has_etags(
     assert (await client.head(address)).headers["ETag"] == '"0cc1"'
     response = await client.get(address, headers={"Range": "bytes=0-1"})
     assert response.status_code == 302
+    assert response.headers["Cache-Control"] == "private, no-store"
     assert response.headers["Location"].startswith(await resources.storage.public.origin())
 
 

@@ -94,7 +94,7 @@ def test_only_the_portals_own_pages_can_change_something(sender: str) -> None:
 async def test_reading_is_open_sets_no_cookies_and_is_closed_to_other_sites(
     app: Quart, client: Client
 ) -> None:
-    """Players, their streams, embeds and feeds are the exception."""
+    """Players, their streams and embeds are the exception."""
     video = await make_row(**READY)
     for rule in app.url_map.iter_rules():
         address = re.sub(r"<[^>]+>", str(video.id), re.sub(r"<int:[^>]+>", "1", rule.rule))
@@ -111,7 +111,7 @@ async def test_reading_is_open_sets_no_cookies_and_is_closed_to_other_sites(
             is_for_sites = address == "/oembed" and method != "OPTIONS"
             part = rule.endpoint.partition(".")[0]
             # Files of the whole film are for people who cut it.
-            is_of_player = part in ("feeds", "playback", "static_files") and "/film/" not in address
+            is_of_player = part in ("playback", "static_files") and "/film/" not in address
             assert is_open == (is_for_sites or is_of_player), (method, address)
     for path in (f"/videos/{video.id}/poster.jpg", f"/embed/{video.id}", "/oembed"):
         policy = (await client.get(path)).headers.getlist("Cross-Origin-Resource-Policy")

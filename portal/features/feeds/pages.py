@@ -36,9 +36,18 @@ from portal.videos.reading import fetch_in_order, stream_below
 
 blueprint = Blueprint("feeds", __name__)
 
+# Videos of a feed, the newest ones.
 MAX_VIDEOS = 50
 # Media type of chapters in the podcast namespace.
 CHAPTERS_TYPE = "application/json+chapters"
+# Values of the template that are the same for all feeds.
+COMMON_VALUES = {
+    "chapters_type": CHAPTERS_TYPE,
+    "own_base": own_base,
+    "public_url": public_url,
+    "read_chapters": read_chapters,
+    "stream_below": stream_below,
+}
 # Time for a client to receive an enclosure that the portal passes on. Players may pause.
 ENCLOSURE_TIMEOUT_S = 4 * 3600
 
@@ -70,7 +79,7 @@ async def feed() -> Response:
 
     Without a key it has what anyone finds, whatever other credentials the request has.
     """
-    key = request.args.get("key")
+    key = request.args.get("key") or None
     reader = await principal() if key else ANYONE
     series = await read_series(request.args["series"], reader) if "series" in request.args else None
     query = replace(
@@ -92,18 +101,14 @@ async def feed() -> Response:
     text = await render_template(
         "feeds/feed.xml",
         episodes=episodes,
-        key=key or None,
+        key=key,
         query=query,
         series=series,
         suffix=suffix,
         media_type=CONTENT_TYPES[f".{suffix}"],
-        chapters_type=CHAPTERS_TYPE,
         language=web_context().config.site_language,
         categories=await web_context().categories.names(),
-        public_url=public_url,
-        own_base=own_base,
-        stream_below=stream_below,
-        read_chapters=read_chapters,
+        **COMMON_VALUES,
     )
     return await conditional_response(
         text.translate(dict.fromkeys(map(ord, NOT_XML))),
@@ -117,19 +122,22 @@ async def feed() -> Response:
 async def enclosure(video_id: str, suffix: str) -> ResponseReturnValue:
     """Return the file of a video or a range of it, or redirect to storage."""
     video = await read_video(video_id)
-    key = (await service.find_enclosure(video, suffix)).key or ""
+    object_key = (await service.find_enclosure(video, suffix)).key or ""
     storage = web_context().storage
-    info = await storage.head(key)
+    info = await storage.head(object_key)
     is_read = request.method == "GET"
     if info.etag and is_read:
-        return redirect(await storage.public.presign_get(key, ttl_s=PRIVATE_URL_TTL_S))
-    # A file that is made again has another key.
-    etag = info.etag or key.rpartition("/")[2]
+        return redirect(await storage.public.presign_get(object_key, ttl_s=PRIVATE_URL_TTL_S)), {
+            **OPEN_TO_ALL,
+            "Cache-Control": "private, no-store",
+        }
+    # A file that is made again has another key in storage.
+    etag = info.etag or object_key.rpartition("/")[2]
     # The validator of a client that continues a download.
-    asked = request.range if is_read and request.if_range.etag in (None, etag) else None
-    part = asked.range_for_length(info.size_bytes) if asked else None
+    requested_range = request.range if is_read and request.if_range.etag in (None, etag) else None
+    part = requested_range.range_for_length(info.size_bytes) if requested_range else None
     begin, end = part or (0, info.size_bytes)
-    body = storage.pieces(key, begin=begin, end=end if is_read else begin)
+    body = storage.pieces(object_key, begin=begin, end=end if is_read else begin)
     answer = Response(body, 206 if part else 200, content_type=CONTENT_TYPES[f".{suffix}"])
     answer.timeout = ENCLOSURE_TIMEOUT_S
     answer.content_length = end - begin

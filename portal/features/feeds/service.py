@@ -78,13 +78,13 @@ async def read_episodes(videos: Sequence[Video], suffix: str, *, quota: Quota) -
         for file in reversed(own)
         if file.state is FileState.READY
     }
-    kept = [
+    kept_files = [
         (video_id, file.name)
         for video_id, own in files.items()
         for file in own
         if file is own[0] or file is ready.get(video_id)
     ]
-    await execute(KEEP, [video_id for video_id, _ in kept], [name for _, name in kept])
+    await execute(KEEP, [video_id for video_id, _ in kept_files], [name for _, name in kept_files])
     languages = await Caption.filter(
         video_id__in=list(ready), cue_count__gt=0, text__isnull=False
     ).values_list("video_id", "language")
@@ -164,8 +164,10 @@ async def _request_missing(
     videos: Sequence[Video], files: Mapping[UUID, Sequence[SavedFile]], quota: Quota
 ) -> None:
     """Request the best file of each video with a complete ladder, unless too many files wait."""
-    waiting = Download.filter(state=DownloadState.WAITING, kept_until__isnull=False)
-    places = MAX_WAITING - await waiting.count()
+    places = (
+        MAX_WAITING
+        - await Download.filter(state=DownloadState.WAITING, kept_until__isnull=False).count()
+    )
     # All feeds share a requester, so that their jobs don't delay those of any account.
     REQUESTER.set("feeds")
     for video in videos:
