@@ -13,6 +13,6 @@ ALTER TABLE downloads ADD kept_until timestamptz;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0046_guests")]
+    dependencies = [("portal", "0048_approval")]
 
     operations = [ops.RunSQL(FEEDS)]
