@@ -17,7 +17,7 @@ from quart.typing import ResponseReturnValue
 
 from portal.accounts.permissions import ANYONE, audience_of
 from portal.database.models import VideoStatus
-from portal.errors import NotFound
+from portal.errors import DownloadNotFound, NotFound
 from portal.features.discovery.sitemap import NOT_XML
 from portal.features.downloads.service import CONTENT_TYPES
 from portal.features.feeds import service
@@ -30,6 +30,7 @@ from portal.http.playlists import PRIVATE_URL_TTL_S
 from portal.http.server.headers import OPEN_TO_ALL, conditional_response
 from portal.http.server.limits import Rate
 from portal.http.videos import find_videos, read_video
+from portal.storage.calls import ObjectMissing
 from portal.videos.chapters import read_chapters
 from portal.videos.library_queries import Sort
 from portal.videos.reading import fetch_in_order, stream_below
@@ -124,7 +125,10 @@ async def enclosure(video_id: str, suffix: str) -> ResponseReturnValue:
     video = await read_video(video_id)
     object_key = (await service.find_enclosure(video, suffix)).key or ""
     storage = web_context().storage
-    info = await storage.head(object_key)
+    try:
+        info = await storage.head(object_key)
+    except ObjectMissing as exc:
+        raise DownloadNotFound from exc
     is_read = request.method == "GET"
     if info.etag and is_read:
         return redirect(await storage.public.presign_get(object_key, ttl_s=PRIVATE_URL_TTL_S)), {
