@@ -234,8 +234,7 @@ async def test_feed_without_a_key_names_what_anyone_finds(
     sender, _ = cast.senders["its editor"]
     audience = Audience(Visibility.PUBLIC, owner_id=cast.editor.id)
     series_id = await series.create("Waders", "", audience=audience)
-    for video in videos.values():
-        await series.add_video(series_id, video.id, by=EVERYONES)
+    await series.add_videos(series_id, [video.id for video in videos.values()], by=EVERYONES)
     for reader in (client, sender):
         assert titles_in(await read(reader)) == {"Heron public"}
         feed = await read(reader, series=series_id)
