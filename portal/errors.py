@@ -62,6 +62,12 @@ class VideoLocked(
     """This video needs a password. Open its page, and enter the one that you were given."""
 
 
+class SeriesLocked(
+    PortalError, status=403, code="series_password_required", title=Message("Password needed")
+):
+    """This series needs a password. Open its page, and enter the one that you were given."""
+
+
 class ImportFailed(VideoNotFound, code="import_failed"):
     """This video's file was not imported. Fix the cause in `failure`, then import it again."""
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from api_client import run_sql
 from guarded_routes import Route, caption_id, routes
@@ -71,7 +71,10 @@ AUDIENCES = {
     "for a guest": (Visibility.PRIVATE, False, "gina@example.org"),
     # Whatever its owner has chosen.
     PENDING: (Visibility.PUBLIC, False, "Choir"),
+    "with a password": (Visibility.PRIVATE, False, ""),
 }
+# Audiences that nothing but visibility and shares tells apart.
+PLAIN_AUDIENCES = {name: AUDIENCES[name] for name in list(AUDIENCES)[:-1]}
 # Audiences that include each of these people, beside those that include everyone.
 INCLUDED_IN = {
     "nobody": (),
@@ -155,9 +158,13 @@ async def make_ready(
     """Create a ready video with its files in storage."""
     visibility, signed_in_only, name = AUDIENCES[audience]
     ids = await ids_named(name)
-    seen_by = {"visibility": visibility, "signed_in_only": signed_in_only, "admitted_ids": ids}
-    if audience == PENDING:
-        columns = {"approval": Approval.WAITING, **columns}
+    seen_by = {
+        "visibility": visibility,
+        "signed_in_only": signed_in_only,
+        "admitted_ids": ids,
+        "unlock_id": uuid4() if audience == "with a password" else None,
+        "approval": Approval.WAITING if audience == PENDING else None,
+    }
     video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
     rendition = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
     await Rendition.create(

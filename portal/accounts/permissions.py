@@ -156,7 +156,7 @@ class Principal:
     token_name: str = ""
     # Groups that the account belongs to, and guests that the person is, with or without an account.
     group_ids: frozenset[UUID] = frozenset()
-    # Ids of the videos whose passwords were entered in the browser (`Audience.unlock_id`).
+    # Ids of the videos and series that passwords opened in the browser (`Audience.unlock_id`).
     unlocked_ids: frozenset[UUID] = frozenset()
     # Code of the language that the person chose; empty without a choice.
     language: str = field(default="", compare=False)
@@ -274,8 +274,13 @@ def listed_for(reader: Principal) -> sql.Composable:
 
 def visible_to(reader: Principal) -> sql.Composable:
     """Return the condition for videos that a reader may see: `Principal.may_see` in SQL."""
+    reasons = [sql.SQL("visibility = 'unlisted'")]
+    if reader.unlocked_ids:
+        reasons.append(sql_with("unlock_id = ANY ({ids}::uuid[])", ids=list(reader.unlocked_ids)))
     return sql_with(
-        "({listed} OR visibility = 'unlisted' AND approval IS NULL)", listed=listed_for(reader)
+        "({listed} OR approval IS NULL AND ({any}))",
+        listed=listed_for(reader),
+        any=sql.SQL(" OR ").join(reasons),
     )
 
 

@@ -8,7 +8,7 @@ from quart import url_for
 from portal.accounts.permissions import ANYONE, Audience, audience_in, audience_of, is_private_in
 from portal.database.connection import Row
 from portal.database.models import Video
-from portal.http.auth import principal
+from portal.http.auth import principal, unlocked_ids
 from portal.http.composition import WebContext, web_context
 from portal.videos.playback_links import (
     PlaybackLink,
@@ -66,7 +66,8 @@ async def own_base(video: Video) -> str:
     """Return the address below which the sender of the current request watches a video.
 
     For a private video and a sender with an account or the password, it has a playback token in it,
-    which lasts for `OWN_ADDRESS_LIFE_S` at most.
+    which lasts for `OWN_ADDRESS_LIFE_S` at most. The password of a series puts none in it, because
+    the token would outlast the video's place in the series.
     """
     return await _base_for_sender(video.id, audience_of(video))
 
@@ -74,7 +75,7 @@ async def own_base(video: Video) -> str:
 async def _base_for_sender(video_id: UUID, audience: Audience) -> str:
     web = web_context()
     sender = await principal() if audience.is_private else ANYONE
-    if audience.unlock_id and not audience.is_pending and audience.unlock_id in sender.unlocked_ids:
+    if audience.is_locked and audience.unlock_id in unlocked_ids():
         return await unlocked_base(video_id, audience.unlock_id)
     if sender.account_id is None:
         return web.config.public_url

@@ -35,6 +35,7 @@ from portal.locale.messages import Message
 from portal.uploads import service as uploads
 from portal.videos.playback_links import unlock_digest
 from portal.videos.reading import fetch_audience, parse_video_id, was_deleted
+from portal.videos.series import fetch_unlocked_in_series
 
 Values = ParamSpec("Values")
 Answer = TypeVar("Answer")
@@ -336,9 +337,9 @@ def guest_secrets() -> tuple[str, ...]:
 
 
 def unlocked_ids() -> list[UUID]:
-    """Return the ids in the cookie of unlocked videos (`Audience.unlock_id`), the oldest first.
+    """Return the ids in the cookie of passwords (`Audience.unlock_id`), the oldest first.
 
-    They are whatever the client sent: an id counts if a video has it.
+    They are whatever the client sent: an id counts if a video or a series has it.
     """
     ids = map(parse_video_id, UNLOCKED.read(request, web_context().config).split("."))
     return [unlock_id for unlock_id in ids if unlock_id]
@@ -372,5 +373,6 @@ async def _identify(credentials: Credentials, web: WebContext) -> Principal:
             email = person.email or guest.email
             person = replace(person, email=email, group_ids=person.group_ids | {guest.id})
     if credentials.unlocked_ids:
-        return replace(person, unlocked_ids=credentials.unlocked_ids)
+        in_series = await fetch_unlocked_in_series(credentials.unlocked_ids)
+        return replace(person, unlocked_ids=credentials.unlocked_ids | in_series)
     return person

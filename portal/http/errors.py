@@ -44,6 +44,8 @@ OWNERS = frozenset(
 )
 # Errors of addresses that only people in an audience can open.
 NOT_THERE = (errors.VideoNotFound, errors.SeriesNotFound)
+# Errors of addresses that a password opens.
+LOCKED = (errors.VideoLocked, errors.SeriesLocked)
 # Titles and messages for errors of the web framework. Others keep its name and description.
 HTTP_TITLES = {
     404: Message("Not Found"),
@@ -180,10 +182,12 @@ async def _error_response(error: errors.PortalError) -> Response:
     if declaration and declaration.unavailable_template and isinstance(error, errors.VideoNotFound):
         return Response(await render_template(declaration.unavailable_template), 410)
     video_id = named_video_id()
+    series_id = (request.view_args or {}).get("series_id")
     if is_api:
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
-    elif isinstance(error, errors.VideoLocked) and video_id and _is_page():
-        page = await locked_page(video_id, request.full_path.rstrip("?"))
+    elif isinstance(error, LOCKED) and (video_id or series_id) and _is_page():
+        next_path = request.full_path.rstrip("?")
+        page = await locked_page(next_path, video_id=video_id, series_id=series_id)
         response = Response(page, error.status)
     else:
         # On a 5xx the session lookup may have failed, so render without a viewer.
@@ -193,15 +197,22 @@ async def _error_response(error: errors.PortalError) -> Response:
     return response
 
 
-async def locked_page(video_id: UUID, next_path: str, *, fault: str = "") -> str:
-    """Render the form for a video's password, which leads to `next_path`, also for a frame.
+async def locked_page(
+    next_path: str,
+    *,
+    video_id: UUID | None = None,
+    series_id: str | None = None,
+    fault: str = "",
+) -> str:
+    """Render the form for the password of a video or a series, also for a frame.
 
-    `fault` is what was wrong with the one that was entered.
+    The form leads to `next_path`. `fault` is the fault of the entered password.
     """
     is_framed = bool(state_of(request.scope).framed_by)
     return await render_template(
         "watching/locked_embed.html" if is_framed else "watching/locked.html",
         video_id=video_id,
+        series_id=series_id,
         next_path=next_path,
         fault=fault,
         title=errors.VideoLocked.title,

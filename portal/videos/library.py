@@ -27,10 +27,9 @@ from portal.database.connection import (
 )
 from portal.database.models import Video
 from portal.database.search import tag_query
-from portal.events.records import AUDIENCE_COLUMNS
 from portal.text import split_tags
 from portal.videos.library_queries import Cursor, LibraryQuery, Match, Order, Tier
-from portal.videos.reading import fetch_in_order
+from portal.videos.reading import AUDIENCE_NOW, fetch_in_order
 from portal.videos.words import videos_that_say
 
 COUNT_CAP = 1_000
@@ -256,7 +255,7 @@ async def _walk(
     """Return the first matches of a tier among the `WALK_STEPS` videos after `start`."""
     places = sql_with(
         WALK,
-        audience=sql.SQL(", ".join(AUDIENCE_COLUMNS)),
+        audience=sql.SQL(AUDIENCE_NOW),
         has_version=sql.SQL(HAS_VERSION),
         where=_where(query, tier.own),
         beyond=_within(start, order, key=order.key) if start else sql.SQL("true"),

@@ -120,7 +120,7 @@ def with_choice(access: VideoAccess, choice: str) -> VideoAccess:
 
 @dataclass(frozen=True, slots=True)
 class PasswordChange:
-    """New password of a video, as its hash; None removes the password."""
+    """New password of a video or a series, as its hash; None removes the password."""
 
     hash: str | None
 
@@ -161,7 +161,9 @@ def password_fault(visibility: Visibility, password: str | None) -> str | None:
     if not password:
         return None
     if visibility is not Visibility.PRIVATE:
-        return Message("Only a private video can have a password. Choose private, or none here.")
+        return Message(
+            "Only a private video or series can have a password. Choose private, or none here."
+        )
     if len(password) < MIN_PASSWORD_LENGTH:
         return Message(
             "Choose a password of %(least)s characters or more.", least=MIN_PASSWORD_LENGTH
@@ -212,6 +214,7 @@ def audience_with(access: VideoAccess, owner_id: UUID | None) -> Audience:
         editor_ids=frozenset(
             share.holder_id for share in access.shares if share.right is Right.EDIT
         ),
+        unlock_id=access.unlock_id,
     )
 
 
@@ -238,7 +241,7 @@ async def save_access(
         present = recorded_access(video)
         if keeps_shares:
             access = replace(access, shares=present.shares)
-        access = _with_password(access, present, password)
+        access = with_password(access, present.unlock_id, password)
         if access != present:
             check_version(present.version, versions, AccessChanged)
         await _record_access(video, access, password)
@@ -258,7 +261,7 @@ async def merge_access(
         theirs = recorded_access(video)
         merged = merge(MERGED_FIELDS, base=base, mine=_parts(mine), theirs=_parts(theirs))
         if not merged.conflicts:
-            access = _with_password(merged_access(merged), theirs, password)
+            access = with_password(merged_access(merged), theirs.unlock_id, password)
             await _record_access(video, access, password)
     return video, merged
 
@@ -283,14 +286,17 @@ def _parts(access: VideoAccess) -> Values:
     )
 
 
-def _with_password(
-    access: VideoAccess, present: VideoAccess, password: PasswordChange | None
+def with_password(
+    access: VideoAccess, present_id: UUID | None, password: PasswordChange | None
 ) -> VideoAccess:
-    """Return access with the present password, or a changed one. Only private videos have one."""
+    """Return access with the password of `present_id`, or a changed one.
+
+    Only what is private has a password.
+    """
     if access.visibility is not Visibility.PRIVATE:
         return replace(access, unlock_id=None)
     if password is None:
-        return replace(access, unlock_id=present.unlock_id)
+        return replace(access, unlock_id=present_id)
     return replace(access, unlock_id=uuid4() if password.hash else None)
 
 

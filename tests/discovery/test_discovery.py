@@ -160,12 +160,11 @@ async def test_description_has_the_times_of_a_cut_film(anyone: Sender) -> None:
 
 async def test_only_public_ready_videos_are_described(cast: Cast) -> None:
     videos = {audience: await cast.make_ready(audience) for audience in AUDIENCES}
-    locked = await cast.make_ready("private", password_hash="x", unlock_id=videos["private"].id)
     processing = await make_row(5_001)
     failed = await make_row(5_002, status=VideoStatus.FAILED)
     deleted = await make_row(5_003, deleted_at=CREATED_AT, **READY)
     public = videos.pop("public")
-    hidden = [*videos.values(), locked, processing, failed]
+    hidden = [*videos.values(), processing, failed]
     for name, (sender, principal) in cast.senders.items():
         assert ids_in(await sitemap_of(sender)) == [str(public.id)], name
         assert (await facts_of(sender, public))["name"] == public.title

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from api_client import answered
 from page_rows import change_video
-from playable_videos import AUDIENCES, EDITORS, PENDING, PEOPLE, Cast, ids_named
+from playable_videos import EDITORS, PENDING, PEOPLE, PLAIN_AUDIENCES, Cast, ids_named
 from signed_in import Sender
 
 from portal.accounts.permissions import Principal, Right
@@ -34,7 +34,7 @@ async def change(video: Video, after: str) -> None:
     elif after == REMOVED:
         await deletion.delete_video(video.id)
     else:
-        visibility, signed_in_only, name = AUDIENCES[after]
+        visibility, signed_in_only, name = PLAIN_AUDIENCES[after]
         shares = shares_of(dict.fromkeys(await ids_named(name), Right.WATCH))
         access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only, shares=shares)
         approval = Approval.WAITING if after == PENDING else None
@@ -91,7 +91,7 @@ def is_listed(cast: Cast, name: str, audience: str) -> bool:
     return cast.may_see(name, audience) and (audience != "unlisted" or name in EDITORS)
 
 
-@pytest.mark.parametrize("after", [*AUDIENCES, HIDDEN, REMOVED])
+@pytest.mark.parametrize("after", [*PLAIN_AUDIENCES, HIDDEN, REMOVED])
 async def test_lists_follow_the_present_audience(cast: Cast, after: str) -> None:
     video = await make_captioned(cast, "public", after.split()[0])
     await change(video, after)
@@ -101,17 +101,17 @@ async def test_lists_follow_the_present_audience(cast: Cast, after: str) -> None
         for name in PEOPLE
     }
     assert listed == {
-        name: dict.fromkeys(queries, after in AUDIENCES and is_listed(cast, name, after))
+        name: dict.fromkeys(queries, after in PLAIN_AUDIENCES and is_listed(cast, name, after))
         for name in PEOPLE
     }
 
 
-@pytest.mark.parametrize("before", AUDIENCES)
+@pytest.mark.parametrize("before", PLAIN_AUDIENCES)
 async def test_events_streams_and_webhooks_follow_the_former_and_the_present_audience(
     resources: WebContext, cast: Cast, before: str
 ) -> None:
     wrong = []
-    for after in (*AUDIENCES, HIDDEN, REMOVED):
+    for after in (*PLAIN_AUDIENCES, HIDDEN, REMOVED):
         start = await newest_number()
         video = await make_captioned(cast, before, after.split()[0])
         await change(video, after)
@@ -119,7 +119,7 @@ async def test_events_streams_and_webhooks_follow_the_former_and_the_present_aud
         for name in PEOPLE:
             sender, viewer = cast.senders[name]
             was_listed = is_listed(cast, name, before)
-            if after in AUDIENCES and is_listed(cast, name, after):
+            if after in PLAIN_AUDIENCES and is_listed(cast, name, after):
                 types = ["video.created", "video.captions_changed"] if was_listed else []
                 types += ["video.updated"] if is_change else []
             else:

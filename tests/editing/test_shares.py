@@ -43,9 +43,10 @@ from portal.videos.visibility import (
 pytestmark = pytest.mark.shared_app
 PRIVATE = {"visibility": "private", "signedInOnly": False, "embedOrigins": []}
 IDS = [uuid4() for _ in range(4)]
+COLUMNS = AUDIENCE_COLUMNS | {"unlock_id": "uuid"}
 AUDIENCES = f"""
 SELECT number FROM jsonb_to_recordset({{rows}})
-  AS audience (number int, {", ".join(f"{name} {kind}" for name, kind in AUDIENCE_COLUMNS.items())})
+  AS audience (number int, {", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())})
 WHERE {{condition}}
 """
 some_ids = st.lists(st.sampled_from(IDS), unique=True, max_size=2)
@@ -57,6 +58,7 @@ audiences = st.fixed_dictionaries(
         "admitted_ids": some_ids,
         "editor_ids": some_ids,
         "approval": st.none() | st.sampled_from(["waiting", "refused"]),
+        "unlock_id": st.none() | st.sampled_from(IDS),
     }
 )
 readers = st.just(ANYONE) | st.builds(
@@ -64,6 +66,7 @@ readers = st.just(ANYONE) | st.builds(
     account_id=st.sampled_from(IDS),
     role=st.sampled_from(Role),
     group_ids=st.frozensets(st.sampled_from(IDS), max_size=2),
+    unlocked_ids=st.frozensets(st.sampled_from(IDS), max_size=2),
 )
 
 

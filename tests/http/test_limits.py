@@ -64,6 +64,7 @@ def test_routes_declare_limits_that_differ_from_the_defaults(config: Config) -> 
         "GET /api/videos": Rate.SEARCH,
         "GET /sign-in/oidc": Rate.SIGN_IN,
         "POST /videos/<video_id>/unlock": Rate.SIGN_IN,
+        "POST /series/<series_id>/unlock": Rate.SIGN_IN,
         "POST /welcome/guest/<secret>": Rate.SIGN_IN,
         "GET /statistics": Rate.LISTING,
         "GET /statistics.csv": Rate.LISTING,

@@ -294,7 +294,12 @@ async def test_audience_of_a_series_is_changed_as_that_of_a_video(cast: Cast) ->
     series_id = await make_series(editor)
     address = f"/api/series/{series_id}/access"
     read = await editor.get(address)
-    assert await answered(read) == {"visibility": "public", "signedInOnly": False, "shares": []}
+    assert await answered(read) == {
+        "visibility": "public",
+        "signedInOnly": False,
+        "shares": [],
+        "hasPassword": False,
+    }
     shares = [{"name": "Choir", "right": "watch"}]
     first = await put_audience(editor, series_id, shares=shares)
     assert [share["name"] for share in (await answered(first))["shares"]] == ["Choir"]

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered
 from page_rows import change_video
-from playable_videos import AUDIENCES, EDITORS, PENDING, PEOPLE, Cast, ids_named, told
+from playable_videos import EDITORS, PENDING, PEOPLE, PLAIN_AUDIENCES, Cast, ids_named, told
 from series_calls import make_series, patch, put_audience, put_videos, videos_of
 from signed_in import Sender, text_of
 from tortoise.backends.psycopg.client import PsycopgClient
@@ -22,21 +22,21 @@ pytestmark = pytest.mark.shared_app
 ROUTES = ("/series/{id}", "/api/series/{id}", "/api/videos?series={id}")
 LISTS = ("/series", "/api/series")
 # Only videos need approval.
-SERIES_AUDIENCES = [audience for audience in AUDIENCES if audience != PENDING]
+SERIES_AUDIENCES = [audience for audience in PLAIN_AUDIENCES if audience != PENDING]
 
 
 async def make_all(cast: Cast) -> tuple[dict[str, str], dict[str, Video]]:
     """Create a video for each audience, and for each a series of all videos."""
     editor = cast.senders["its editor"][0]
     videos = {}
-    for audience in AUDIENCES:
+    for audience in PLAIN_AUDIENCES:
         video = await cast.make_ready(audience)
         await change_video(video.id, title=f"Heron {audience}")
         videos[audience] = video
     ids = [video.id for video in videos.values()]
     series = {}
     for audience in SERIES_AUDIENCES:
-        visibility, signed_in_only, name = AUDIENCES[audience]
+        visibility, signed_in_only, name = PLAIN_AUDIENCES[audience]
         series_id = await make_series(editor, title=f"Wading {audience}")
         await answered(await put_videos(editor, series_id, map(str, ids)))
         shares = [{"id": str(holder_id), "right": "watch"} for holder_id in await ids_named(name)]
@@ -48,7 +48,7 @@ async def make_all(cast: Cast) -> tuple[dict[str, str], dict[str, Video]]:
 
 def expected(cast: Cast, name: str) -> list[str]:
     """Return the audiences of the videos that a person sees, in the order of the series."""
-    return [audience for audience in AUDIENCES if cast.may_see(name, audience)]
+    return [audience for audience in PLAIN_AUDIENCES if cast.may_see(name, audience)]
 
 
 async def check_series(cast: Cast, name: str, series_id: str, videos: Mapping[str, Video]) -> None:
@@ -154,7 +154,7 @@ async def check_refusals(cast: Cast, audience: str, series_id: str, video_id: st
     for path in ("edit", "delete", f"videos/{video_id}", f"videos/{video_id}/remove"):
         answer = await sender.post(f"/series/{series_id}/{path}", form={"to": "0"})
         assert answer.status_code == status, path
-    assert len(await videos_of(cast.senders["its editor"][0], series_id)) == len(AUDIENCES)
+    assert len(await videos_of(cast.senders["its editor"][0], series_id)) == len(PLAIN_AUDIENCES)
 
 
 async def test_editor_who_cannot_see_a_video_leaves_it_at_its_place(cast: Cast) -> None:

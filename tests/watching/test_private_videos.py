@@ -42,6 +42,8 @@ async def test_every_address_of_a_video_is_limited_to_its_audience(
             )
             if is_there is not cast.may_see(name, audience):
                 wrong.append((name, route.method, route.rule, answer.status_code))
+            elif not is_there and audience == "with a password":
+                assert answer.status_code == 403, (name, route)
             elif not is_there:
                 unknown = await sender.ask(route.method, route.path(UNKNOWN_VIDEO_ID))
                 assert await told(answer) == await told(unknown), (name, route)
@@ -86,7 +88,8 @@ async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
             for kind in ("videos", "embed"):
                 answer = await sender.get(f"/oembed?url={public_url}/{kind}/{video.id}")
                 is_told = video.title.removeprefix("Heron ") in visible
-                assert answer.status_code == (200 if is_told else 404), (name, video.title)
+                refusal = 403 if video.title == "Heron with a password" else 404
+                assert answer.status_code == (200 if is_told else refusal), (name, video.title)
     # Editable videos: a person's own, and everyone's for admins.
     for name, own, everyones in (
         ("its editor", set(AUDIENCES), set(AUDIENCES)),

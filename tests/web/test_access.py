@@ -45,6 +45,7 @@ FITTING = (
     (r"GET /api/(categories|docs|openapi.json)", Policy.ANYONE),
     (r"GET /api/me|POST /language", Policy.SELF),
     (r"GET (/api)?/series(/<series_id>)?", Policy.WATCH),
+    (r"POST /(series|videos)/[^/]+/unlock", Policy.ANYONE),
     # Their views check who may edit the series.
     (r"\w+ (/api)?/series.*", Policy.PUBLISH),
     (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),
@@ -73,7 +74,6 @@ FITTING = (
     (r"POST (/api)?/videos/[^/]+/downloads/[^/]+", Policy.WATCH),
     (r"GET /videos/[^/]+/(captions/(tracks|<language>.vtt)|chapters.vtt)", Policy.PLAY),
     (r"GET .+/(edit|facts|poster|access|panel|replacement|cuts(/editor|/state)?)", Policy.EDIT),
-    (r"POST /videos/[^/]+/unlock", Policy.ANYONE),
     (r"(POST|PUT) .*/videos/.+", Policy.EDIT),
     (r"\w+ .+/(playback-)?links(/.+)?", Policy.EDIT),
     (r"GET .+", Policy.WATCH),

@@ -162,7 +162,7 @@ async def save(video_id: str) -> AccessForm:
     typed = _read_typed_access(fields)
     typed, holders = await without_removed(typed)
     try:
-        body = _with_password(await with_added(typed, fields), fields)
+        body = with_password(await with_added(typed, fields), fields)
         record, invitations = await invite_guests(validated(AccessRecord, body))
         changed = await record.value()
     except InvalidRequest as exc:
@@ -269,8 +269,8 @@ async def with_added(typed: Body, form: MultiDict[str, str]) -> Body:
     return {**typed, "shares": [*typed["shares"], *added]}
 
 
-def _with_password(typed: Body, form: MultiDict[str, str]) -> Body:
-    """Return typed values with the change of the password, if a private video gets one."""
+def with_password(typed: Body, form: MultiDict[str, str]) -> Body:
+    """Return typed values with the change of the password of a private video or series."""
     password = form.get("password", "")
     is_private = typed["visibility"] == Visibility.PRIVATE
     is_changed = is_private and (password or "removePassword" in form)

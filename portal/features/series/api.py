@@ -309,6 +309,7 @@ async def put_series_access(series_id: str) -> Response:
     versions = json_bodies.named_versions(is_required=True)
     record = validated(AudienceRecord, await json_bodies.read_json())
     access = await record.value()
+    password = await record.password_change(web_context().passwords)
 
     def alter(recorded: Series) -> Series:
         present = access_of(recorded.audience)
@@ -322,6 +323,7 @@ async def put_series_access(series_id: str) -> Response:
         versions=versions,
         version_of=lambda recorded: access_of(recorded.audience).version,
         conflict=AccessChanged,
+        password=password,
     )
     return await _access_response(changed)
 

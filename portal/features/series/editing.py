@@ -21,6 +21,7 @@ from portal.features.editing.visibility import (
     read_access,
     visibility_choices,
     with_added,
+    with_password,
     without_removed,
 )
 from portal.features.library.bulk_actions import change_selected
@@ -29,6 +30,7 @@ from portal.features.series.api import SeriesDetails
 from portal.features.series.service import Series, SeriesSummary
 from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import Policy, policy, principal
+from portal.http.composition import web_context
 from portal.http.schemas.access import AudienceRecord
 from portal.http.schemas.validation import validated
 from portal.http.videos import read_video
@@ -57,6 +59,7 @@ class SeriesForm:
     choices: Sequence[tuple[str, str, str]]
     holders: Sequence[Holder]
     is_open_portal: bool
+    has_password: bool
     faults: Mapping[str, str] = field(default_factory=dict)
     conflicts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     has_conflict: bool = False
@@ -105,7 +108,7 @@ async def save(series_id: str) -> ResponseReturnValue:
         added_right=fields.get("addedRight", ""),
     )
     try:
-        record = validated(EditedSeries, await with_added(typed, fields))
+        record = validated(EditedSeries, with_password(await with_added(typed, fields), fields))
         access = await record.value()
         changed = await service.edit(
             series.id,
@@ -117,6 +120,7 @@ async def save(series_id: str) -> ResponseReturnValue:
             ),
             versions=[fields.get("version", "")],
             version_of=lambda recorded: recorded.details_version,
+            password=await record.password_change(web_context().passwords),
         )
     except InvalidRequest as exc:
         form = replace(form, faults=exc.by_field, version=fields.get("version", ""))
@@ -226,6 +230,7 @@ async def _recorded_form(series: Series, person: Principal) -> SeriesForm:
         choices=visibility_choices(person, series.audience.owner_id),
         holders=await fetch_holders([share.holder_id for share in access.shares]),
         is_open_portal=person == EVERYONES,
+        has_password=access.unlock_id is not None,
     )
 
 

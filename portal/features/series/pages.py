@@ -11,14 +11,18 @@ from quart.typing import ResponseReturnValue
 from portal.accounts.people import names_of
 from portal.accounts.permissions import Action, Audience
 from portal.database.models import Video, VideoStatus, Visibility
-from portal.errors import InvalidRequest, SeriesNotFound
+from portal.errors import InvalidRequest, SeriesLocked, SeriesNotFound
 from portal.features.series import service
 from portal.features.series.api import NewSeries
 from portal.features.series.service import SeriesSummary
+from portal.features.watching.unlocking import password_fault, remember
+from portal.http.addresses import own_path
 from portal.http.auth import Policy, account_id, policy, principal
 from portal.http.composition import web_context
+from portal.http.errors import locked_page
 from portal.http.schemas.validation import validated
 from portal.http.server.context import state_of
+from portal.http.server.limits import Rate
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos.reading import fetch_videos
 
@@ -65,7 +69,7 @@ async def playing_in(video: Video) -> Playing | None:
     viewer = await principal()
     try:
         series = await service.read_series(series_id, viewer)
-    except SeriesNotFound:
+    except (SeriesNotFound, SeriesLocked):
         return None
     videos = await service.fetch_videos_of(series.id, viewer)
     index = next((place for place, member in enumerate(videos) if member.id == video.id), None)
@@ -118,6 +122,22 @@ async def page(series_id: str) -> str:
         times=NO_TIMES,
         may_edit=viewer.may(Action.EDIT, on=series.audience),
     )
+
+
+@blueprint.post("/series/<series_id>/unlock")
+@policy(Policy.ANYONE, rate=Rate.SIGN_IN)
+async def unlock(series_id: str) -> ResponseReturnValue:
+    """Open a series in the browser if the password is right, or show the form again."""
+    form = await request.form
+    next_path = own_path(form.get("next", ""))
+    response = redirect(next_path, 303)
+    for lock in await service.fetch_locks(series_id):
+        fault = await password_fault(f"series {series_id}", form, lock["password_hash"])
+        if fault:
+            page = await locked_page(next_path, series_id=series_id, fault=fault)
+            return page, SeriesLocked.status
+        remember(response, lock["unlock_id"])
+    return response
 
 
 async def _render_index(**values: Any) -> str:

@@ -8,7 +8,7 @@ they may not see at their places.
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
@@ -42,16 +42,16 @@ from portal.errors import (
     VersionConflict,
 )
 from portal.events.log import AuditAction, changed_fields, record_action
-from portal.events.records import AUDIENCE_COLUMNS
 from portal.locale.messages import Message, numeral
 from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.reading import check_version, parse_video_id
-from portal.videos.visibility import access_of
+from portal.videos.series import SERIES_AUDIENCE, check_visible
+from portal.videos.visibility import PasswordChange, access_of, audience_with, with_password
 
 MAX_VIDEOS = 500
 # Series that a person may choose from in the workshop, the newest.
 MAX_CHOICES = 200
-COLUMNS = ", ".join(("id", "title", "description", *AUDIENCE_COLUMNS, "version, created_at"))
+COLUMNS = ", ".join(("id", "title", "description", *SERIES_AUDIENCE, "version, created_at"))
 # Columns of videos that lists show.
 SHOWN = """
 id, title, status, visibility, owner_id, created_at, duration_s, published_attempt, has_poster,
@@ -81,8 +81,14 @@ VALUES (%s, %s, %s, %s, %s, %s)
 """
 UPDATE = """
 UPDATE series SET title = %s, description = %s, visibility = %s, signed_in_only = %s,
-  admitted_ids = %s, editor_ids = %s, version = version + 1, updated_at = now()
+  admitted_ids = %s, editor_ids = %s, unlock_id = %s,
+  password_hash = CASE WHEN %s::uuid IS NOT NULL THEN coalesce(%s, password_hash) END,
+  version = version + 1, updated_at = now()
 WHERE id = %s
+"""
+LOCKED = """
+SELECT unlock_id, password_hash FROM series
+WHERE id = %s AND visibility = 'private' AND unlock_id IS NOT NULL
 """
 TOUCH = "UPDATE series SET version = version + 1, updated_at = now() WHERE id = %s"
 # The videos of a series and others, locked against removal, and whether the reader sees each.
@@ -157,15 +163,20 @@ async def has_listed(reader: Principal) -> bool:
 async def read_series(series_id: str, reader: Principal) -> SeriesSummary:
     """Return a series.
 
-    Raises `SeriesNotFound` for an unknown or malformed id, and if the reader may not see it.
+    Raises `SeriesNotFound` for an unknown or malformed id, and as `check_visible` if the reader may
+    not see it.
     """
     parsed = parse_video_id(series_id)
     if parsed is None:
         raise SeriesNotFound
     summaries = await _summaries(sql_with("id = {id}", id=parsed), reader, limit=1)
-    if not summaries or not reader.may_see(summaries[0].audience):
-        raise SeriesNotFound
+    check_visible(summaries[0].audience if summaries else None, reader)
     return summaries[0]
+
+
+async def fetch_locks(series_id: str) -> list[Row]:
+    """Return the columns `unlock_id` and `password_hash` of a private series with a password."""
+    return await fetch_rows(LOCKED, parse_video_id(series_id))
 
 
 async def read_editable(series_id: str, editor: Principal) -> SeriesSummary:
@@ -220,15 +231,17 @@ async def edit(
     versions: Collection[str] | None,
     version_of: Callable[[Series], str] = lambda series: str(series.version),
     conflict: type[VersionConflict] = SeriesChanged,
+    password: PasswordChange | None = None,
 ) -> Series:
     """Change details and audience of a series of one of these versions; None for any version.
 
-    Return the changed series. `version_of` tells the recorded version. Raises `SeriesNotFound` or
+    Return the changed series. `version_of` tells the recorded version. The password stays unless
+    `password` changes it, and ends when the series is no longer private. Raises `SeriesNotFound` or
     the conflict.
     """
     async with transaction():
         series = await _locked(series_id)
-        changed = alter(series)
+        changed = _with_lock(alter(series), series.audience.unlock_id, password)
         if changed == series:
             return series
         check_version(version_of(series), versions, conflict)
@@ -241,6 +254,9 @@ async def edit(
             audience.signed_in_only,
             sorted(audience.admitted_ids),
             sorted(audience.editor_ids),
+            audience.unlock_id,
+            audience.unlock_id,
+            password and password.hash,
             series_id,
         )
         detail = changed_fields(asdict(series), asdict(changed))
@@ -371,6 +387,12 @@ async def _locked(series_id: UUID) -> Series:
     return Series(**_attributes(rows[0]))
 
 
+def _with_lock(series: Series, present_id: UUID | None, password: PasswordChange | None) -> Series:
+    """Return a series with its present password, or the changed one."""
+    access = with_password(access_of(series.audience), present_id, password)
+    return replace(series, audience=audience_with(access, series.audience.owner_id))
+
+
 async def _summaries(
     condition: sql.Composable, reader: Principal, *, limit: int
 ) -> list[SeriesSummary]:
@@ -381,5 +403,5 @@ async def _summaries(
 
 def _attributes(row: Row) -> Row:
     """Return the columns of a series as attributes: those of its audience in one."""
-    own = {name: value for name, value in row.items() if name not in AUDIENCE_COLUMNS}
+    own = {name: value for name, value in row.items() if name not in SERIES_AUDIENCE}
     return own | {"audience": audience_in(row)}

@@ -1,12 +1,14 @@
 """Password of a video, which a browser enters once."""
 
+from collections.abc import Mapping
+from uuid import UUID
+
 from quart import Blueprint, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response
 
 from portal.accounts import tries
 from portal.accounts.permissions import audience_of
-from portal.database.models import Video
 from portal.errors import TooManyTries, VideoLocked
 from portal.features.watching.embedding import framed_by
 from portal.http.addresses import own_path, unlocked_base
@@ -43,31 +45,38 @@ async def unlock(video_id: str) -> ResponseReturnValue:
     is_framed = next_path.startswith(url_for("embedding.embed", video_id=video.id))
     if is_framed:
         allow_framing(request.scope, framed_by(web_context().config.embed_origins))
-    if fault := await _fault_of(video, form.get("password", "")):
-        return await locked_page(video.id, next_path, fault=fault), VideoLocked.status
+    fault = await password_fault(f"video {video.id}", form, video.password_hash)
+    if fault:
+        page = await locked_page(next_path, video_id=video.id, fault=fault)
+        return page, VideoLocked.status
     if is_framed:
         base = await unlocked_base(video.id, video.unlock_id)
         return redirect(base + next_path, 303)
     response = redirect(next_path, 303)
-    _remember(response, str(video.unlock_id))
+    remember(response, video.unlock_id)
     return response
 
 
-async def _fault_of(video: Video, password: str) -> str | None:
-    """Return why a password doesn't open a video; None if it does."""
-    name, address = f"video {video.id}", state_of(request.scope).client
+async def password_fault(
+    name: str, form: Mapping[str, str], password_hash: str | None
+) -> str | None:
+    """Return why the password of a form doesn't open something; None if it does.
+
+    The tries for this name are counted.
+    """
+    address = state_of(request.scope).client
     try:
         await tries.begin(name, address, free=FREE_TRIES)
     except TooManyTries as exc:
         return exc.detail
-    if not await web_context().passwords.is_right(password, video.password_hash):
+    if not await web_context().passwords.is_right(form.get("password", ""), password_hash):
         return Message("This password is wrong. Check it, then try again.")
     await tries.forget(name, address)
     return None
 
 
-def _remember(response: Response, unlock_id: str) -> None:
+def remember(response: Response, unlock_id: UUID) -> None:
     """Add an id to those that the browser keeps, in place of the oldest one if there are many."""
-    others = [str(other) for other in unlocked_ids() if str(other) != unlock_id]
+    others = [other for other in unlocked_ids() if other != unlock_id]
     ids = [*others, unlock_id][-MAX_UNLOCKED:]
-    UNLOCKED.set(response, ".".join(ids), web_context().config)
+    UNLOCKED.set(response, ".".join(map(str, ids)), web_context().config)

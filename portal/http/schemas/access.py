@@ -93,11 +93,24 @@ class AudienceRecord(ClosedShape):
         description="Accounts and groups that it is shared with, whatever its visibility. "
         "A request without it leaves them unchanged.",
     )
+    password: Password | None = Field(
+        None,
+        exclude=True,
+        description="Password that lets anyone in who has the address, of what is private. An "
+        "empty one removes it; a request without it leaves it unchanged. It is never returned.",
+    )
+    has_password: StrictBool | None = Field(
+        None, description="Whether there is a password. Requests may leave it out; it is ignored."
+    )
 
     @model_validator(mode="after")
     def _check_signed_in_only(self) -> Self:
         fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
         return self._checked("signedInOnly", fault)
+
+    @model_validator(mode="after")
+    def _check_password(self) -> Self:
+        return self._checked("password", visibility.password_fault(self.visibility, self.password))
 
     def _checked(self, name: str, fault: str | None) -> Self:
         """Return the record, or raise the fault of a member."""
@@ -117,6 +130,12 @@ class AudienceRecord(ClosedShape):
             shares=await _resolved(self.shares or ()),
         )
 
+    async def password_change(self, passwords: Passwords) -> PasswordChange | None:
+        """Return the change of the password, if there is one."""
+        if self.password is None:
+            return None
+        return PasswordChange(await passwords.hash(self.password) if self.password else None)
+
 
 class AccessRecord(AudienceRecord):
     """Audience of a video, and the sites that may show its player in a frame."""
@@ -126,30 +145,11 @@ class AccessRecord(AudienceRecord):
         description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
         "leaves it to the portal's setting.",
     )
-    password: Password | None = Field(
-        None,
-        exclude=True,
-        description="Password that lets anyone watch who has the address, of a private video. An "
-        "empty one removes it; a request without it leaves it unchanged. It is never returned.",
-    )
-    has_password: StrictBool | None = Field(
-        None, description="Whether there is a password. Requests may leave it out; it is ignored."
-    )
-
-    @model_validator(mode="after")
-    def _check_password(self) -> Self:
-        return self._checked("password", visibility.password_fault(self.visibility, self.password))
 
     async def value(self) -> VideoAccess:
         """Return the access with its sites; see `AudienceRecord.value`."""
         sites = tuple(dict.fromkeys(self.embed_origins))
         return replace(await super().value(), embed_origins=sites)
-
-    async def password_change(self, passwords: Passwords) -> PasswordChange | None:
-        """Return the change of the password, if there is one."""
-        if self.password is None:
-            return None
-        return PasswordChange(await passwords.hash(self.password) if self.password else None)
 
 
 async def audience_record(access: VideoAccess) -> AudienceRecord:
@@ -163,6 +163,7 @@ async def audience_record(access: VideoAccess) -> AudienceRecord:
             ShareRecord(id=holder.id, kind=holder.kind, name=holder.name, right=rights[holder.id])
             for holder in holders
         ],
+        has_password=access.unlock_id is not None,
     )
 
 
@@ -172,7 +173,6 @@ async def access_record(access: VideoAccess) -> AccessRecord:
     return AccessRecord.model_construct(
         **dict(audience),
         embed_origins=list(access.embed_origins),
-        has_password=access.unlock_id is not None,
     )
 
 

@@ -1,0 +1,15 @@
+"""Passwords of series."""
+
+from tortoise import migrations
+from tortoise.migrations import operations as ops
+
+COLUMNS = """
+ALTER TABLE series ADD password_hash text, ADD unlock_id uuid;
+CREATE INDEX series_unlock ON series (unlock_id) WHERE unlock_id IS NOT NULL;
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("portal", "0046_guests")]
+
+    operations = [ops.RunSQL(COLUMNS)]
