@@ -71,10 +71,19 @@ AUDIENCES = {
     "for a guest": (Visibility.PRIVATE, False, "gina@example.org"),
     # Whatever its owner has chosen.
     PENDING: (Visibility.PUBLIC, False, "Choir"),
+    "with a page": (Visibility.PRIVATE, False, ""),
     "with a password": (Visibility.PRIVATE, False, ""),
 }
 # Audiences that nothing but visibility and shares tells apart.
-PLAIN_AUDIENCES = {name: AUDIENCES[name] for name in list(AUDIENCES)[:-1]}
+PLAIN_AUDIENCES = {name: AUDIENCES[name] for name in list(AUDIENCES)[:-2]}
+# Routes of a public page, which everyone may ask for.
+PAGE_ROUTES = (
+    "/videos/<video_id>",
+    "/videos/<video_id>/",
+    "/videos/<uuid:video_id>/poster.jpg",
+    "/embed/<video_id>",
+    "/embed/<video_id>/stage",
+)
 # Audiences that include each of these people, beside those that include everyone.
 INCLUDED_IN = {
     "nobody": (),
@@ -162,6 +171,7 @@ async def make_ready(
         "visibility": visibility,
         "signed_in_only": signed_in_only,
         "admitted_ids": ids,
+        "has_public_page": audience == "with a page",
         "unlock_id": uuid4() if audience == "with a password" else None,
         "approval": Approval.WAITING if audience == PENDING else None,
     }

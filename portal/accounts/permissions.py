@@ -71,8 +71,10 @@ class Audience:
     With `signed_in_only` everyone with an account may see a private video. It is shared with the
     accounts and groups of `admitted_ids`. Those that are in `editor_ids`, too, may edit it. A
     private video with a password has an `unlock_id`, a secret of the browsers that know the
-    password; the id changes with it. A pending video waits for approval, or was refused: it is
-    private, and only its owner and the people who may approve see it.
+    password; the id changes with it. With `has_public_page` everyone may see the page of a private
+    video: its title, description, categories, tags, duration and poster, but not the film. A
+    pending video waits for approval, or was refused: it is private, and only its owner and the
+    people who may approve see it.
     """
 
     visibility: Visibility = Visibility.PRIVATE
@@ -82,6 +84,7 @@ class Audience:
     editor_ids: frozenset[UUID] = frozenset()
     unlock_id: UUID | None = None
     is_pending: bool = False
+    has_public_page: bool = False
 
     @property
     def is_private(self) -> bool:
@@ -108,6 +111,7 @@ def audience_of(video: Video) -> Audience:
         editor_ids=frozenset(video.editor_ids),
         unlock_id=video.unlock_id,
         is_pending=video.approval is not None,
+        has_public_page=video.has_public_page,
     )
 
 
@@ -123,6 +127,7 @@ def audience_in(columns: Row) -> Audience:
         editor_ids=_ids_in(columns.get("editor_ids")),
         unlock_id=UUID(str(unlock_id)) if unlock_id else None,
         is_pending=columns.get("approval") is not None,
+        has_public_page=columns.get("has_public_page", False),
     )
 
 
@@ -215,6 +220,14 @@ class Principal:
             not audience.is_pending and audience.unlock_id in self.unlocked_ids
         )
 
+    def may_see_page(self, audience: Audience) -> bool:
+        """Return whether the principal may see the page of a video, perhaps without the film.
+
+        `with_public_pages` is the same rule in SQL.
+        """
+        has_page = audience.is_private and audience.has_public_page and not audience.is_pending
+        return has_page or self.may_see(audience)
+
     def may_list(self, audience: Audience) -> bool:
         """Return whether the principal's lists include a video with this audience.
 
@@ -282,6 +295,12 @@ def visible_to(reader: Principal) -> sql.Composable:
         listed=listed_for(reader),
         any=sql.SQL(" OR ").join(reasons),
     )
+
+
+def with_public_pages(condition: sql.Composable) -> sql.Composable:
+    """Return a condition that also holds for videos whose page everyone may see."""
+    is_public = sql.SQL("visibility = 'private' AND has_public_page AND approval IS NULL")
+    return sql_with("({condition} OR {is_public})", condition=condition, is_public=is_public)
 
 
 def editable_by(publisher: Principal) -> sql.Composable:

@@ -126,10 +126,10 @@ class Details(Model):
     Audience: `visibility` and `signed_in_only` decide the video's audience
     (`accounts.permissions`), together with `admitted_ids`, the accounts and groups that it is
     shared with, of whom those in `editor_ids` may edit it, and with the password, if there is one:
-    browsers in which it was entered keep `unlock_id`. `embed_origins` are the sites that may frame
-    its player; an empty list leaves that to the portal's setting. `approval` is null in place of
-    `APPROVED`; until then only the owner and the people who may approve see the video.
-    A refused video has an `approval_reason`.
+    browsers in which it was entered keep `unlock_id`. A private video may have a public page.
+    `embed_origins` are the sites that may frame its player; an empty list leaves that to the
+    portal's setting. `approval` is null in place of `APPROVED`; until then only the owner and the
+    people who may approve see the video. A refused video has an `approval_reason`.
 
     `passthrough` is an integrator's text, which the portal ignores. `views` counts all views
     (`statistics`).
@@ -160,6 +160,7 @@ class Details(Model):
     owner_id: UUID | None = fields.UUIDField(null=True)
     visibility = fields.CharEnumField(Visibility, max_length=10, default=Visibility.PUBLIC)
     signed_in_only = fields.BooleanField(default=False)
+    has_public_page = fields.BooleanField(default=False)
     admitted_ids: list[UUID] = ArrayField("uuid", default=list)
     editor_ids: list[UUID] = ArrayField("uuid", default=list)
     password_hash: str | None = fields.TextField(null=True)

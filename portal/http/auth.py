@@ -171,13 +171,16 @@ def named_video_id() -> UUID | None:
     return parse_video_id(str(values.get("video_id") or values.get("id")))
 
 
-async def require_visible(audience: Audience | None) -> None:
+async def require_visible(audience: Audience | None, *, of_page: bool = False) -> None:
     """Raise `VideoNotFound` unless the caller is in the audience of an existing video.
 
-    A video with a password raises `VideoLocked` instead. A missing video takes the same steps as a
-    private one, so that they can't be told apart.
+    With `of_page` the page counts, which everyone may see of some private videos. A video with a
+    password raises `VideoLocked` instead. A missing video takes the same steps as a private one, so
+    that they can't be told apart.
     """
     state_of(request.scope).was_asked = True
+    if of_page and audience and audience.has_public_page and ANYONE.may_see_page(audience):
+        return
     named_id = parse_video_id(str((request.view_args or {}).get("video_id")))
     if not await may_watch(named_id, audience):
         is_locked = audience is not None and audience.is_locked

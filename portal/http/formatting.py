@@ -17,7 +17,7 @@ from portal.database.models import Visibility
 from portal.locale.messages import Message, PluralMessage, numeral
 from portal.text import date_in_words, http_address, shown, size_in_words, split_tags
 from portal.transcoding.planning.described_times import DescribedTimes, find_times
-from portal.videos.visibility import MEMBERS
+from portal.videos.visibility import MEMBERS, PUBLIC_PAGE
 
 # Instructions for search engines about links in texts of users.
 REL = "nofollow noopener ugc"
@@ -41,6 +41,8 @@ VISIBILITIES: dict[str, Message] = {
     Visibility.UNLISTED: Message("Unlisted"),
     Visibility.PRIVATE: Message("Private"),
     MEMBERS: Message("Members"),
+    # Translators: a private video, whose page everyone can see.
+    PUBLIC_PAGE: Message("Private with public page"),
 }
 ROLES = {
     # Translators: role of an account.
@@ -131,7 +133,7 @@ def views_in_words(views: int) -> Message:
 
 
 def visibility_words(visibility: str) -> Message:
-    """Return a visibility, or the choice `MEMBERS`, in words, for a label."""
+    """Return a visibility, or another one of `CHOICES`, in words, for a label."""
     return VISIBILITIES[visibility]
 
 

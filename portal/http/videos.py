@@ -16,7 +16,7 @@ from portal.accounts.permissions import Audience, audience_in, audience_of
 from portal.database.connection import Row
 from portal.database.models import Video
 from portal.errors import Overloaded, Unavailable, VideoNotFound
-from portal.http.auth import principal, require_visible
+from portal.http.auth import may_watch, principal, require_visible
 from portal.http.composition import web_context
 from portal.http.server.context import state_of
 from portal.storage.calls import ObjectMissing
@@ -35,14 +35,23 @@ Value = TypeVar("Value")
 SEARCH_TIMEOUT_S = 5.0
 
 
-async def read_video(video_id: str) -> Video:
+async def read_video(video_id: str, *, of_page: bool = False) -> Video:
     """Return the video of an address.
 
-    Raises `VideoNotFound` for an unknown or malformed id, and if the caller may not see the video.
+    With `of_page` it is read for its page, which more people may see than its film. Raises
+    `VideoNotFound` for an unknown or malformed id, and if the caller may not see the video.
     """
     parsed = reading.parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
-    return await visible(video, audience_of(video) if video else None)
+    return await visible(video, audience_of(video) if video else None, of_page=of_page)
+
+
+async def is_page_alone(video: Video) -> bool:
+    """Return whether the caller sees the page of a video without its film.
+
+    Raises `PlaybackTokenRefused` as `may_watch` does.
+    """
+    return video.has_public_page and not await may_watch(video.id, audience_of(video))
 
 
 async def require_video(video_id: str) -> UUID:
@@ -112,9 +121,14 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Served:
     return await visible(served, served.audience if served else None)
 
 
-async def visible(value: Value | None, audience: Audience | None) -> Value:
-    """Return a value about a video if the caller is in its audience. Raises `VideoNotFound`."""
-    await require_visible(audience)
+async def visible(
+    value: Value | None, audience: Audience | None, *, of_page: bool = False
+) -> Value:
+    """Return a value about a video if the caller is in its audience.
+
+    `of_page` is that of `require_visible`. Raises `VideoNotFound`.
+    """
+    await require_visible(audience, of_page=of_page)
     if value is None:
         raise VideoNotFound
     return value

@@ -16,7 +16,13 @@ from uuid import UUID
 
 from psycopg import sql
 
-from portal.accounts.permissions import Principal, listed_for, shared_with, visible_to
+from portal.accounts.permissions import (
+    Principal,
+    listed_for,
+    shared_with,
+    visible_to,
+    with_public_pages,
+)
 from portal.database.connection import (
     IS_PRESENT,
     JOIN_ATTEMPT,
@@ -140,7 +146,9 @@ async def list_videos(
     written = await _count_written(query)
     # Spoken matches come last: viewers rarely page through `COUNT_CAP` videos to reach them.
     if query.words and written <= COUNT_CAP:
-        spoken = await videos_that_say(query.words, among=_filters(query))
+        # A public page doesn't reveal the words of the film.
+        watchable = replace(query, includes_public_pages=False)
+        spoken = await videos_that_say(query.words, among=_filters(watchable))
         query = replace(query, is_said=tuple(spoken))
     if not written and not query.is_said:
         return LibraryPage()
@@ -180,7 +188,7 @@ async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> lis
         tags=sql.SQL(" + ").join([sql.SQL("0"), *tagged]),
         own=video.id,
         present=sql.SQL(IS_PRESENT),
-        listed=listed_for(seen_by),
+        listed=with_public_pages(listed_for(seen_by)),
         limit=limit,
     )
     rows = await run_query(text)
@@ -310,12 +318,7 @@ def _where(query: LibraryQuery, match: Match) -> sql.Composable:
 
 def _filters(query: LibraryQuery) -> sql.Composable:
     """Return the condition of the filters, without that for the text."""
-    conditions: list[sql.Composable] = [sql.SQL(IS_PRESENT)]
-    if query.series_id is None:
-        conditions.append(listed_for(query.seen_by))
-    else:
-        conditions.append(visible_to(query.seen_by))
-        conditions.append(sql_with(IN_SERIES, series_id=query.series_id))
+    conditions: list[sql.Composable] = [sql.SQL(IS_PRESENT), _is_found(query)]
     if query.hides_failed and not query.seen_by.sees_all:
         condition = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
         conditions.append(sql_with(condition, own_id=query.seen_by.account_id))
@@ -341,6 +344,17 @@ def _filters(query: LibraryQuery) -> sql.Composable:
         if value is not None:
             conditions.append(sql_with(condition, value=value))
     return sql.SQL(" AND ").join(conditions)
+
+
+def _is_found(query: LibraryQuery) -> sql.Composable:
+    """Return the condition for videos that the reader may see in the list, or in the series."""
+    if query.series_id is not None:
+        in_series = sql_with(IN_SERIES, series_id=query.series_id)
+        return sql_with(
+            "{visible} AND {member}", visible=visible_to(query.seen_by), member=in_series
+        )
+    listed = listed_for(query.seen_by)
+    return with_public_pages(listed) if query.includes_public_pages else listed
 
 
 def _matches(match: Match) -> sql.Composable:

@@ -144,6 +144,8 @@ class LibraryQuery:
     sort: Sort = Sort.NEWEST
     # The reader, whose audience rules limit the list. Owners find their unlisted videos.
     seen_by: Principal = ANYONE
+    # Adds private videos whose page everyone may see, though not the film.
+    includes_public_pages: bool = False
     # Leaves out failed videos that the reader can't edit.
     hides_failed: bool = False
     # Filter for the videos of one account.

@@ -314,6 +314,7 @@ async def _insert_video(submission: Submission, source: ObjectInfo, audience: Au
         owner_id=audience.owner_id,
         visibility=audience.visibility,
         signed_in_only=audience.signed_in_only,
+        has_public_page=audience.has_public_page,
         admitted_ids=list(audience.admitted_ids),
         created_at=now,
         updated_at=now,

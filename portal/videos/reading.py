@@ -23,8 +23,9 @@ RECORDS = f"""
 SELECT {", ".join((*VideoColumns.model_fields, *DETAILS, "unlock_id", "metadata_version", "views"))}
 FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
-# Columns of the present audience. Events keep no secret of a password.
-AUDIENCE_NOW = ", ".join((*AUDIENCE_COLUMNS, "unlock_id"))
+# Columns of the present audience. Events keep no secret of a password, and nobody gets more of them
+# by a public page.
+AUDIENCE_NOW = ", ".join((*AUDIENCE_COLUMNS, "unlock_id", "has_public_page"))
 AUDIENCE = f"SELECT {AUDIENCE_NOW} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
 STATES = f"""
 SELECT id, status, {AUDIENCE_NOW} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}

@@ -8,7 +8,7 @@ from portal.database.connection import fetch_rows
 from portal.errors import SeriesLocked, SeriesNotFound
 from portal.events.records import AUDIENCE_COLUMNS
 
-# Columns of the audience of a series.
+# Columns of the audience of a series, which has no public page.
 SERIES_AUDIENCE = (*AUDIENCE_COLUMNS, "unlock_id")
 AUDIENCE = f"SELECT {', '.join(SERIES_AUDIENCE)} FROM series WHERE id = %s"  # noqa: S608
 # Only videos that the owner of the series may edit. Otherwise people with whom a video is shared

@@ -26,8 +26,19 @@ MAX_EMBED_ORIGINS = 20
 MAX_SHARES = 500
 # Choice of forms beside the visibilities: private, and for everyone with an account.
 MEMBERS = "members"
+# Choice of forms beside the visibilities: private, with a page for everyone.
+PUBLIC_PAGE = "page"
 # Choices of forms, from the largest audience to the smallest.
-CHOICES = (Visibility.PUBLIC, Visibility.UNLISTED, MEMBERS, Visibility.PRIVATE)
+CHOICES = (Visibility.PUBLIC, Visibility.UNLISTED, MEMBERS, PUBLIC_PAGE, Visibility.PRIVATE)
+# Faults of members of an audience that are true without the visibility `private`.
+PRIVATE_ONLY = {
+    "signedInOnly": Message(
+        "Only a private video can be for everyone signed in. Choose private, or false here."
+    ),
+    "hasPublicPage": Message(
+        "Only a private video can have a public page. Choose private, or false here."
+    ),
+}
 # Guessing is slow (`accounts.tries`), so people may pass on a short one.
 MIN_PASSWORD_LENGTH = 6
 
@@ -49,11 +60,12 @@ class VideoAccess:
     """Access to a video. Empty `embed_origins` leave framing to the portal's setting.
 
     `shares` are ordered, one for each account and group. `unlock_id` belongs to the password, which
-    only private videos have; a new one has a new id.
+    only private videos have; a new one has a new id. Only private videos have `has_public_page`.
     """
 
     visibility: Visibility
     signed_in_only: bool = False
+    has_public_page: bool = False
     embed_origins: tuple[str, ...] = ()
     shares: tuple[Share, ...] = ()
     unlock_id: UUID | None = None
@@ -113,9 +125,13 @@ def with_viewers(access: VideoAccess, holder_ids: Iterable[UUID]) -> VideoAccess
 
 def with_choice(access: VideoAccess, choice: str) -> VideoAccess:
     """Return access with one of `CHOICES`."""
-    signed_in_only = choice == MEMBERS
-    visibility = Visibility.PRIVATE if signed_in_only else Visibility(choice)
-    return replace(access, visibility=visibility, signed_in_only=signed_in_only)
+    is_visibility = choice in list(Visibility)
+    return replace(
+        access,
+        visibility=Visibility(choice) if is_visibility else Visibility.PRIVATE,
+        signed_in_only=choice == MEMBERS,
+        has_public_page=choice == PUBLIC_PAGE,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +154,19 @@ def mergeable(
     shares: tuple[Share, ...],
     *,
     signed_in_only: bool,
+    has_public_page: bool,
 ) -> Values:
-    """Return access as merged values. `signed_in_only` is merged as part of the visibility."""
+    """Return access as merged values. The visibility is merged as one with its two boxes."""
     return {
-        "visibility": (visibility, signed_in_only),
+        "visibility": (visibility, signed_in_only, has_public_page),
         "embed_origins": tuple(embed_origins),
         "shares": shares,
     }
 
 
-def signed_in_only_fault(visibility: Visibility, *, signed_in_only: bool) -> str | None:
-    """Return what is wrong with a choice, and the remedy; None if nothing is."""
-    if signed_in_only and visibility is not Visibility.PRIVATE:
-        return Message(
-            "Only a private video can be for everyone signed in. Choose private, or false here."
-        )
-    return None
+def private_only_fault(visibility: Visibility, member: str, *, is_chosen: bool) -> str | None:
+    """Return what is wrong with a member of `PRIVATE_ONLY`, and the remedy; None if nothing is."""
+    return PRIVATE_ONLY[member] if is_chosen and visibility is not Visibility.PRIVATE else None
 
 
 def password_fault(visibility: Visibility, password: str | None) -> str | None:
@@ -199,6 +212,7 @@ def access_of(audience: Audience) -> VideoAccess:
     return VideoAccess(
         visibility=audience.visibility,
         signed_in_only=audience.signed_in_only,
+        has_public_page=audience.has_public_page,
         shares=shares_of(rights),
         unlock_id=audience.unlock_id,
     )
@@ -215,6 +229,7 @@ def audience_with(access: VideoAccess, owner_id: UUID | None) -> Audience:
             share.holder_id for share in access.shares if share.right is Right.EDIT
         ),
         unlock_id=access.unlock_id,
+        has_public_page=access.has_public_page,
     )
 
 
@@ -268,10 +283,11 @@ async def merge_access(
 
 def merged_access(merged: Merged) -> VideoAccess:
     """Return the access that results from a merge."""
-    visibility, signed_in_only = merged.values["visibility"]
+    visibility, signed_in_only, has_public_page = merged.values["visibility"]
     return VideoAccess(
         visibility=Visibility(visibility),
         signed_in_only=signed_in_only,
+        has_public_page=has_public_page,
         embed_origins=merged.values["embed_origins"],
         shares=merged.values["shares"],
     )
@@ -283,6 +299,7 @@ def _parts(access: VideoAccess) -> Values:
         access.embed_origins,
         access.shares,
         signed_in_only=access.signed_in_only,
+        has_public_page=access.has_public_page,
     )
 
 
@@ -291,10 +308,10 @@ def with_password(
 ) -> VideoAccess:
     """Return access with the password of `present_id`, or a changed one.
 
-    Only what is private has a password.
+    Only what is private has a password or a public page.
     """
     if access.visibility is not Visibility.PRIVATE:
-        return replace(access, unlock_id=None)
+        return replace(access, unlock_id=None, has_public_page=False)
     if password is None:
         return replace(access, unlock_id=present_id)
     return replace(access, unlock_id=uuid4() if password.hash else None)
@@ -311,6 +328,7 @@ async def _record_access(
     columns = {
         "visibility": access.visibility,
         "signed_in_only": access.signed_in_only,
+        "has_public_page": access.has_public_page,
         "embed_origins": list(access.embed_origins),
         "admitted_ids": sorted(audience.admitted_ids),
         "editor_ids": sorted(audience.editor_ids),

@@ -121,7 +121,8 @@ def test_sites_that_either_added_or_took_away_count(
 ) -> None:
     sides = {"base": base, "mine": mine, "theirs": theirs}
     fields = {
-        side: mergeable("public", sites, (), signed_in_only=False) for side, sites in sides.items()
+        side: mergeable("public", sites, (), signed_in_only=False, has_public_page=False)
+        for side, sites in sides.items()
     }
     result = merge(ACCESS_FIELDS, **fields)
     assert result.conflicts == (() if expected else ("embed_origins",))

@@ -24,6 +24,7 @@ from portal.accounts.permissions import (
     listed_for,
     shared_with,
     visible_to,
+    with_public_pages,
 )
 from portal.database.account_models import Account, Role
 from portal.database.connection import run_query, sql_with
@@ -43,7 +44,7 @@ from portal.videos.visibility import (
 pytestmark = pytest.mark.shared_app
 PRIVATE = {"visibility": "private", "signedInOnly": False, "embedOrigins": []}
 IDS = [uuid4() for _ in range(4)]
-COLUMNS = AUDIENCE_COLUMNS | {"unlock_id": "uuid"}
+COLUMNS = AUDIENCE_COLUMNS | {"unlock_id": "uuid", "has_public_page": "boolean"}
 AUDIENCES = f"""
 SELECT number FROM jsonb_to_recordset({{rows}})
   AS audience (number int, {", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())})
@@ -59,6 +60,7 @@ audiences = st.fixed_dictionaries(
         "editor_ids": some_ids,
         "approval": st.none() | st.sampled_from(["waiting", "refused"]),
         "unlock_id": st.none() | st.sampled_from(IDS),
+        "has_public_page": st.booleans(),
     }
 )
 readers = st.just(ANYONE) | st.builds(
@@ -105,6 +107,8 @@ async def test_sql_and_python_agree_on_the_audience(
         return {row["number"] for row in numbered if rule(audience_in(row))}
 
     assert await chosen(listed_for(reader)) == expected(reader.may_list)
+    pages = await chosen(with_public_pages(visible_to(reader)))
+    assert pages == expected(reader.may_see_page)
     shared = await chosen(shared_with(reader, Right.WATCH))
     assert shared == expected(lambda audience: reader.ids & audience.admitted_ids)
     assert shared <= expected(lambda audience: audience.is_pending or reader.may_see(audience))
@@ -276,7 +280,7 @@ async def test_upload_offers_the_same_choices_where_there_are_accounts(
 async def test_many_editors_share_at_the_same_time(olga: Account) -> None:
     video = await ready_video(olga, visibility="private")
     ids = [uuid4() for _ in range(50)]
-    base = mergeable("private", (), (), signed_in_only=False)
+    base = mergeable("private", (), (), signed_in_only=False, has_public_page=False)
 
     async def add(holder_id: UUID) -> None:
         access = VideoAccess(

@@ -60,7 +60,7 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
         ("/", {}, ("preview",), 34_000),
         ("/upload", {}, ("page",), 60_000),
         ("/videos/{}", READY, ("share", "watch", "copy"), 36_500),
-        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 40_500),
+        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 40_600),
         ("/videos/{}/cuts", READY, ("cuts", "watch"), 48_500),
     ],
 )

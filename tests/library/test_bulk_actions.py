@@ -77,11 +77,12 @@ async def test_category_and_visibility_are_set(editor: Sender) -> None:
         assert (video.category_ids, video.visibility) == ([3], Visibility.PRIVATE)
 
 
-async def test_members_is_one_of_the_visibilities(editor: Sender) -> None:
+async def test_members_and_public_page_are_choices_like_visibilities(editor: Sender) -> None:
     video = await eds("One")
     for choice, expected in (
         ("members", (Visibility.PRIVATE, True)),
         ("private", (Visibility.PRIVATE, False)),
+        ("page", (Visibility.PRIVATE, False)),
         ("members", (Visibility.PRIVATE, True)),
         ("unlisted", (Visibility.UNLISTED, False)),
     ):
@@ -89,10 +90,12 @@ async def test_members_is_one_of_the_visibilities(editor: Sender) -> None:
         assert words == "Visibility set for 1 video."
         recorded = await Video.get(id=video.id)
         assert (recorded.visibility, recorded.signed_in_only) == expected
+        assert recorded.has_public_page is (choice == "page")
         row = await page(editor, "/videos")
-        cell = re.search(r'<td class="videos__visibility">(\w+)<', row)
+        cell = re.search(r'<td class="videos__visibility">([\w ]+)<', row)
         assert cell is not None
-        assert cell[1] == choice.capitalize()
+        words = "Private with public page" if choice == "page" else choice.capitalize()
+        assert cell[1] == words
 
 
 async def test_videos_are_shared_in_addition_to_present_shares(

@@ -7,17 +7,17 @@ import pytest
 from api_client import answered, problem
 from page_rows import change_video
 from page_texts import page, send, words_of
-from playable_videos import Cast, ids_named
+from playable_videos import Cast, ids_named, ready_video
 from quart import Response
 from series_calls import ids_of, make_series, patch, put_audience, put_videos
-from signed_in import OWN_PAGE, Sender, send_fields, text_of
+from signed_in import OWN_PAGE, Sender, quick_hash, send_fields, text_of
 
 from portal.database.connection import fetch_rows
 from portal.database.models import Video
 
 pytestmark = pytest.mark.shared_app
 WORD = "open sesame"
-KINDS = ("with a password", "private", "public", "unlisted")
+KINDS = ("with a password", "private", "public", "unlisted", "with a page")
 
 
 async def make_videos(cast: Cast) -> dict[str, Video]:
@@ -73,9 +73,10 @@ async def test_password_opens_the_series_and_its_videos_with_a_password(cast: Ca
         ("private", False),
         ("public", True),
         ("unlisted", True),
+        ("with a page", False),
     ):
         video = videos[kind]
-        assert (f"Heron {kind}" in opened) is is_open, kind
+        assert (f"Heron {kind}" in opened) is (is_open or kind == "with a page"), kind
         for address in (
             f"/api/videos/{video.id}",
             f"/hls/{video.id}/master.m3u8",
@@ -179,3 +180,22 @@ async def fields_of(sender: Sender, path: str, name: str) -> list[str]:
     """Return the values of the hidden fields with a name in the form of a series."""
     text = await page(sender, f"{path}/edit")
     return [part.partition('"')[0] for part in text.split(f'name="{name}" value="')[1:]]
+
+
+async def test_locked_page_is_listed_and_never_plays_next(cast: Cast) -> None:
+    editor = cast.senders["its editor"][0]
+    first = await ready_video(cast.editor, title="One")
+    alone = await cast.make_ready("with a page", password_hash=quick_hash(WORD))
+    await change_video(alone.id, title="Two")
+    last = await ready_video(cast.editor, title="Three")
+    series_id = await make_series(editor, first, alone, last)
+    visitor = cast.senders["nobody"][0]
+    text = await page(visitor, f"/series/{series_id}")
+    assert "3 videos" in text
+    assert f'href="/videos/{alone.id}?series={series_id}"' in text
+    assert "3 videos" in await page(visitor, "/series")
+    watch = await page(visitor, f"/videos/{first.id}?series={series_id}")
+    assert "1 of 3" in words_of(watch)
+    assert f'data-next href="/videos/{last.id}?series={series_id}"' in watch
+    for_editor = await page(editor, f"/videos/{first.id}?series={series_id}")
+    assert f'data-next href="/videos/{alone.id}?series={series_id}"' in for_editor

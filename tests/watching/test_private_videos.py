@@ -7,7 +7,7 @@ import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered, problem
 from library_pages import FAILED
 from page_rows import READY, change_video
-from playable_videos import AUDIENCES, EDITORS, PEOPLE, Cast, about_videos, told
+from playable_videos import AUDIENCES, EDITORS, PAGE_ROUTES, PEOPLE, Cast, about_videos, told
 from quart import Quart, Response
 from signed_in import Sender, make_video, text_of
 
@@ -40,7 +40,8 @@ async def test_every_address_of_a_video_is_limited_to_its_audience(
                 "no speech to text" in await text_of(answer)
                 or (route.rule.endswith("/events") and answer.status_code == 406)
             )
-            if is_there is not cast.may_see(name, audience):
+            is_of_page = audience == "with a page" and route.rule in PAGE_ROUTES
+            if is_there is not (is_of_page or cast.may_see(name, audience)):
                 wrong.append((name, route.method, route.rule, answer.status_code))
             elif not is_there and audience == "with a password":
                 assert answer.status_code == 403, (name, route)
@@ -71,19 +72,22 @@ async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
         visible = {title for title in AUDIENCES if cast.may_see(name, title)}
         # Anyone with the address sees an unlisted video; only its editors see it in lists.
         is_listed = visible if name in EDITORS else visible - {"unlisted"}
+        pages = is_listed | {"with a page"}
         # Streams decide this in Python, lists in SQL.
         titles = {video.title for video in videos if viewer.may_list(audience_of(video))}
         assert titles == {f"Heron {title}" for title in is_listed}
         for path in ("/", "/?sort=title", "/?tag=birds", "/?status=ready", "/?q=heron"):
             page = await text_of(await sender.get(path))
-            assert listed(page) == is_listed, (name, path)
-            assert re.search(rf"\b{len(is_listed)} videos?\b", page), (name, path)
-        polls = ["/library/progress"]
-        publishers = ("admin", "its editor", "another editor", "contributor")
-        polls += ["/videos/progress"] if name in publishers else []
-        for path in polls:
+            assert listed(page) == pages, (name, path)
+            assert re.search(rf"\b{len(pages)} videos?\b", page), (name, path)
+        records = await answered(await sender.get("/api/videos"))
+        assert {record["title"] for record in records["videos"]} == titles, name
+        polls = {"/library/progress": visible | {"with a page"}}
+        if name in ("admin", "its editor", "another editor", "contributor"):
+            polls["/videos/progress"] = visible
+        for path, shown in polls.items():
             page = await text_of(await sender.get(f"{path}?{query}"))
-            assert listed(page) == visible, (name, path)
+            assert listed(page) == shown, (name, path)
         for video in videos:
             for kind in ("videos", "embed"):
                 answer = await sender.get(f"/oembed?url={public_url}/{kind}/{video.id}")
@@ -133,6 +137,7 @@ async def test_access_is_read_and_changed_under_its_version(cast: Cast) -> None:
     assert await answered(read) == {
         "visibility": "private",
         "signedInOnly": False,
+        "hasPublicPage": False,
         "embedOrigins": [],
         "hasPassword": False,
         "shares": [],

@@ -1,9 +1,10 @@
-"""Passwords of series."""
+"""Public pages of private videos, and passwords of series."""
 
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
 COLUMNS = """
+ALTER TABLE publications ADD has_public_page boolean NOT NULL DEFAULT false;
 ALTER TABLE series ADD password_hash text, ADD unlock_id uuid;
 CREATE INDEX series_unlock ON series (unlock_id) WHERE unlock_id IS NOT NULL;
 """

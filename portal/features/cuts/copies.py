@@ -31,6 +31,7 @@ KEPT_DETAILS = (
     "tags",
     "visibility",
     "signed_in_only",
+    "has_public_page",
     "admitted_ids",
     "editor_ids",
 )

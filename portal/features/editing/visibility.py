@@ -45,6 +45,8 @@ blueprint = Blueprint("visibility", __name__)
 
 # Translators: what an account or a group can do with a video that is shared with it.
 RIGHTS = {Right.WATCH: Message("Can watch"), Right.EDIT: Message("Can edit")}
+# Members of an audience that the form has as boxes below the choice `private`.
+BOXES = ("signedInOnly", "hasPublicPage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +212,7 @@ def _read_typed_access(form: MultiDict[str, str]) -> Body:
     typed = read_access(form)
     base = read_access(form, prefix="base.")
     if form.get("choice.visibility") == "theirs":
-        typed |= {name: base[name] for name in ("visibility", "signedInOnly")}
+        typed |= {name: base[name] for name in ("visibility", *BOXES)}
     for name in ("embedOrigins", "shares"):
         if form.get(f"choice.{name}") == "theirs":
             typed[name] = base[name]
@@ -218,12 +220,13 @@ def _read_typed_access(form: MultiDict[str, str]) -> Body:
 
 
 def read_access(form: MultiDict[str, str], *, prefix: str = "") -> Body:
-    """Read the fields with this prefix. The box only counts for private videos."""
+    """Read the fields with this prefix. The boxes only count for private videos."""
     visibility = form.get(f"{prefix}visibility", "")
-    is_ticked = f"{prefix}signedInOnly" in form
+    boxes = [name for name in BOXES if f"{prefix}{name}" in form]
+    is_private = visibility == Visibility.PRIVATE
     return {
         "visibility": visibility,
-        "signedInOnly": visibility == Visibility.PRIVATE and is_ticked,
+        **{name: is_private and name in boxes for name in BOXES},
         "embedOrigins": form.get(f"{prefix}embedOrigins", "").split(),
         "shares": _read_shares(form.getlist(f"{prefix}share")),
     }
@@ -284,6 +287,7 @@ def _former_access(base: Body) -> Values:
         base["embedOrigins"],
         shares_of({UUID(share["id"]): Right(share["right"]) for share in base["shares"]}),
         signed_in_only=base["signedInOnly"],
+        has_public_page=base["hasPublicPage"],
     )
 
 
@@ -292,6 +296,7 @@ def body_of(access: VideoAccess) -> Body:
     return {
         "visibility": access.visibility.value,
         "signedInOnly": access.signed_in_only,
+        "hasPublicPage": access.has_public_page,
         "embedOrigins": list(access.embed_origins),
         "shares": [
             {"id": str(share.holder_id), "right": share.right.value} for share in access.shares
@@ -323,6 +328,15 @@ def _private_words(person: Principal, owner_id: UUID | None) -> Message:
 
 
 def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Message:
+    """Return the people who can see a video and its page, in words that follow "Visible to:"."""
+    viewers = _viewer_words(access, person, owner_id)
+    if access.has_public_page:
+        # Translators: `viewers` is a text such as "everyone with an account".
+        return Message("%(viewers)s; the page: everyone", viewers=viewers)
+    return viewers
+
+
+def _viewer_words(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Message:
     """Return the people who can watch a video, in words that follow "Visible to:"."""
     if access.visibility is Visibility.PUBLIC:
         # Translators: the audience of a video, after "Visible to:" or "Public:".

@@ -3,7 +3,7 @@
 Both take search, filters, order and page from the address, and ignore invalid values.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -165,9 +165,12 @@ async def waiting_count() -> int:
 async def index() -> str:
     """Show the library. Scripts fetch the same page and use its results."""
     sorts = SORT_WORDS if web_context().config.has_views else _without_views(SORT_WORDS)
-    is_shared = bool((await principal()).ids) and request.args.get("whose") == SHARED
+    viewer = await principal()
+    is_shared = bool(viewer.ids) and request.args.get("whose") == SHARED
     shared = Right.WATCH if is_shared else None
-    query = replace(await read_query(sorts), hides_failed=True, shared=shared)
+    query = replace(
+        await read_query(sorts), hides_failed=True, includes_public_pages=True, shared=shared
+    )
     listing = await _read_listing(
         query, endpoint=LIBRARY, sorts=sorts, limit=PAGE_SIZE, whose=SHARED if is_shared else ""
     )
@@ -180,7 +183,10 @@ async def index() -> str:
         categories=await web_context().categories.names(),
         toast=toast_of(request.args),
         begun=await _read_begun(listing),
-        said=await find_said(listing.query.words, listing.page.video_ids),
+        said=await find_said(
+            listing.query.words,
+            [video.id for video in listing.videos if viewer.may_see(audience_of(video))],
+        ),
         **await _card_values(listing.videos),
     )
 
@@ -205,10 +211,10 @@ async def approvals() -> str:
 async def progress() -> str:
     """Render the cards of the videos in the parameters `id`, and the element that polls them.
 
-    Videos that the viewer may not see are left out. So are ids after the first `PAGE_SIZE`. The
-    element polls the videos that are still in progress.
+    Videos whose page the viewer may not see are left out. So are ids after the first `PAGE_SIZE`.
+    The element polls the videos that are still in progress.
     """
-    videos = await _fetch_polled_videos(limit=PAGE_SIZE)
+    videos = await _fetch_polled_videos((await principal()).may_see_page, limit=PAGE_SIZE)
     return await render_template(
         "library/_progress.html", is_news=True, **await _card_values(videos)
     )
@@ -259,7 +265,8 @@ async def table_progress() -> str:
     Videos that the viewer may not see are left out. So are ids after the first `MAX_SELECTED`. The
     element polls the videos that are still in progress.
     """
-    rows = await _video_values(await _fetch_polled_videos(limit=MAX_SELECTED))
+    videos = await _fetch_polled_videos((await principal()).may_see, limit=MAX_SELECTED)
+    rows = await _video_values(videos)
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
 
 
@@ -326,12 +333,11 @@ async def _read_begun(listing: Listing) -> list[BegunVideo]:
     return await fetch_begun(viewer, limit=MAX_BEGUN) if is_shown else []
 
 
-async def _fetch_polled_videos(*, limit: int) -> list[Video]:
-    """Return the polled videos that the viewer may see."""
-    viewer = await principal()
+async def _fetch_polled_videos(sees: Callable[[Audience], bool], *, limit: int) -> list[Video]:
+    """Return the polled videos with an audience that `sees` accepts."""
     ids = [parse_video_id(text) for text in request.args.getlist("id")[:limit]]
     videos = await fetch_videos([video_id for video_id in ids if video_id])
-    return [video for video in videos.values() if viewer.may_see(audience_of(video))]
+    return [video for video in videos.values() if sees(audience_of(video))]
 
 
 async def _video_values(videos: Sequence[Video]) -> dict[str, Any]:

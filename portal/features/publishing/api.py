@@ -51,7 +51,7 @@ from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
 from portal.videos.series import require_series
-from portal.videos.visibility import MAX_SHARES, signed_in_only_fault
+from portal.videos.visibility import MAX_SHARES, private_only_fault
 from portal.videos.words import SpokenMatch, find_said
 
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
@@ -105,6 +105,9 @@ class CreateVideoRequest(VideoMetadata):
         "signedInOnly": Message(
             "Put it into the query: POST /api/videos?visibility=private&signedInOnly=true."
         ),
+        "hasPublicPage": Message(
+            "Put it into the query: POST /api/videos?visibility=private&hasPublicPage=true."
+        ),
         "shares": Message("Put each name into the query: POST /api/videos?share=NAME."),
         "passthrough": Message("Set it with PATCH /api/videos/{id} after you create the video."),
     }
@@ -119,6 +122,9 @@ class NewVideoQuery(ClosedShape):
     visibility: Visibility | None = Field(None, description="Initial visibility of the video.")
     signed_in_only: bool = Field(
         False, description="Whether everyone with an account may see the private video."
+    )
+    has_public_page: bool = Field(
+        False, description="Whether everyone may see the page of the private video, not the film."
     )
     share: Annotated[tuple[Text, ...], Field(max_length=MAX_SHARES), OneOrMore] = Field(
         (),
@@ -261,9 +267,12 @@ async def create_video() -> Response:
     web = web_context()
     options = validated_query(NewVideoQuery, request.args)
     visibility = Visibility(options.visibility or web.config.default_visibility)
-    fault = signed_in_only_fault(visibility, signed_in_only=options.signed_in_only)
-    if fault:
-        raise InvalidRequest([FieldError("/signedInOnly", fault)])
+    for member, is_chosen in (
+        ("signedInOnly", options.signed_in_only),
+        ("hasPublicPage", options.has_public_page),
+    ):
+        if fault := private_only_fault(visibility, member, is_chosen=is_chosen):
+            raise InvalidRequest([FieldError(f"/{member}", fault)])
     categories = await web.categories.names()
     requested = validated(CreateVideoRequest, await json_bodies.read_json(), context=categories)
     video, is_new = await publishing.publish(
@@ -275,7 +284,12 @@ async def create_video() -> Response:
         ),
         storage=web.storage,
         max_source_bytes=web.config.max_source_bytes,
-        audience=Audience(visibility, options.signed_in_only, owner_id=await account_id()),
+        audience=Audience(
+            visibility,
+            options.signed_in_only,
+            owner_id=await account_id(),
+            has_public_page=options.has_public_page,
+        ),
         shared_with=options.share,
         quota=web.quota,
     )

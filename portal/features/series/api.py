@@ -14,7 +14,7 @@ from quart_schema import (
     tag_blueprint,
 )
 
-from portal.accounts.permissions import Audience, Principal
+from portal.accounts.permissions import Audience, Principal, visible_to
 from portal.database.models import Visibility
 from portal.errors import AccessChanged, FieldError, InvalidRequest
 from portal.events.records import Shape, Time, Uri
@@ -332,7 +332,7 @@ async def _record_response(series_id: str, status: int = 200) -> Response:
     """Return a series as the caller sees it, with an ETag that begins with its version."""
     reader = await principal()
     series = await service.read_series(series_id, reader)
-    videos = await service.fetch_videos_of(series.id, reader)
+    videos = await service.fetch_videos_of(series.id, visible_to(reader))
     record = SeriesWithVideos.of(series, reader, video_ids=[video.id for video in videos])
     response = await conditional_response(record.model_dump_json(), version=str(series.version))
     if response.status_code == 200:

@@ -12,7 +12,7 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.accounts.directory import Holder, fetch_holders
-from portal.accounts.permissions import EVERYONES, Action, Principal, Right
+from portal.accounts.permissions import EVERYONES, Action, Principal, Right, visible_to
 from portal.database.models import Video
 from portal.errors import InvalidRequest, SeriesChanged
 from portal.features.editing.pages import Body
@@ -98,7 +98,8 @@ async def save(series_id: str) -> ResponseReturnValue:
         "title": fields.get("title", ""),
         "description": fields.get("description", "").replace("\r\n", "\n"),
     }
-    del typed["embedOrigins"]
+    # Members of the access to a video alone.
+    del typed["embedOrigins"], typed["hasPublicPage"]
     typed, holders = await without_removed(typed)
     form = replace(
         await _recorded_form(series, editor),
@@ -239,7 +240,7 @@ async def _render_editor(series: SeriesSummary, form: SeriesForm, person: Princi
         "series/edit.html",
         series=series,
         form=form,
-        videos=await service.fetch_videos_of(series.id, person),
+        videos=await service.fetch_videos_of(series.id, visible_to(person)),
         is_saved="saved" in request.args,
     )
 
@@ -249,7 +250,7 @@ async def _list_response(series: Series, editor: Principal, **values: Any) -> Re
     if "HX-Request" not in request.headers:
         address = url_for("series_editing.editor", series_id=series.id)
         return redirect(f"{address}#series-videos", 303)
-    videos = await service.fetch_videos_of(series.id, editor)
+    videos = await service.fetch_videos_of(series.id, visible_to(editor))
     return await render_template(
         "series/_order.html", series=series, videos=videos, is_news=True, **values
     )

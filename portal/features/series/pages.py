@@ -1,15 +1,23 @@
 """Pages of series: the list, a series with its videos, and what plays after a video."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from psycopg import sql
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.accounts.people import names_of
-from portal.accounts.permissions import Action, Audience
+from portal.accounts.permissions import (
+    Action,
+    Audience,
+    Principal,
+    audience_of,
+    visible_to,
+    with_public_pages,
+)
 from portal.database.models import Video, VideoStatus, Visibility
 from portal.errors import InvalidRequest, SeriesLocked, SeriesNotFound
 from portal.features.series import service
@@ -38,7 +46,7 @@ NO_TIMES = DescribedTimes.of({}, None, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playing:
-    """Place of a video in a series: its index among the `total` videos that the viewer may see.
+    """Place of a video in a series: its index among the `total` videos that the viewer finds.
 
     `listed` are the videos around it with their numbers. `next` is the next one that can be played,
     if there is any.
@@ -71,14 +79,17 @@ async def playing_in(video: Video) -> Playing | None:
         series = await service.read_series(series_id, viewer)
     except (SeriesNotFound, SeriesLocked):
         return None
-    videos = await service.fetch_videos_of(series.id, viewer)
+    videos = await service.fetch_videos_of(series.id, _found_by(viewer))
     index = next((place for place, member in enumerate(videos) if member.id == video.id), None)
     if index is None:
         return None
-    ready = (member for member in videos[index + 1 :] if member.status is VideoStatus.READY)
     listed = list(enumerate(videos, 1))[max(index - BEFORE, 0) :][:LISTED]
     return Playing(
-        series=series, index=index, total=len(videos), listed=listed, next=next(ready, None)
+        series=series,
+        index=index,
+        total=len(videos),
+        listed=listed,
+        next=_first_playable(videos[index + 1 :], viewer),
     )
 
 
@@ -107,16 +118,16 @@ async def create() -> ResponseReturnValue:
 @blueprint.get("/series/<series_id>")
 @policy(Policy.WATCH)
 async def page(series_id: str) -> str:
-    """Show a series, with those of its videos that the viewer may see."""
+    """Show a series, with those of its videos whose pages the viewer may see."""
     viewer = await principal()
     series = await service.read_series(series_id, viewer)
-    videos = await service.fetch_videos_of(series.id, viewer)
+    videos = await service.fetch_videos_of(series.id, _found_by(viewer))
     owner_id = series.audience.owner_id
     return await render_template(
         "series/page.html",
         series=series,
         videos=videos,
-        first=next((video for video in videos if video.status is VideoStatus.READY), None),
+        first=_first_playable(videos, viewer),
         duration_s=sum(video.duration_s or 0.0 for video in videos),
         by=(await names_of([owner_id])).get(owner_id, ""),
         times=NO_TIMES,
@@ -140,10 +151,23 @@ async def unlock(series_id: str) -> ResponseReturnValue:
     return response
 
 
+def _first_playable(videos: Iterable[Video], viewer: Principal) -> Video | None:
+    """Return the first video that is ready and that the viewer may watch, if there is any."""
+    ready = (video for video in videos if video.status is VideoStatus.READY)
+    return next((video for video in ready if viewer.may_see(audience_of(video))), None)
+
+
+def _found_by(viewer: Principal) -> sql.Composable:
+    """Return the condition for videos whose pages the viewer may see in a series."""
+    return with_public_pages(visible_to(viewer))
+
+
 async def _render_index(**values: Any) -> str:
     viewer = await principal()
     after = service.parse_place(request.args.get("after", ""))
-    listed, following = await service.list_series(viewer, limit=PAGE_SIZE, after=after)
+    listed, following = await service.list_series(
+        viewer, limit=PAGE_SIZE, after=after, counted=_found_by(viewer)
+    )
     first_ids: list[UUID] = [series.first_id for series in listed if series.first_id]
     return await render_template(
         "series/index.html",

@@ -44,7 +44,7 @@ from portal.errors import (
 from portal.events.log import AuditAction, changed_fields, record_action
 from portal.locale.messages import Message, numeral
 from portal.videos.library_queries import Cursor, LibraryQuery
-from portal.videos.reading import check_version, parse_video_id
+from portal.videos.reading import AUDIENCE_NOW, check_version, parse_video_id
 from portal.videos.series import SERIES_AUDIENCE, check_visible
 from portal.videos.visibility import PasswordChange, access_of, audience_with, with_password
 
@@ -52,10 +52,10 @@ MAX_VIDEOS = 500
 # Series that a person may choose from in the workshop, the newest.
 MAX_CHOICES = 200
 COLUMNS = ", ".join(("id", "title", "description", *SERIES_AUDIENCE, "version, created_at"))
-# Columns of videos that lists show.
-SHOWN = """
-id, title, status, visibility, owner_id, created_at, duration_s, published_attempt, has_poster,
-poster_version
+# Columns of videos that lists show, and of their audience.
+SHOWN = f"""
+id, title, status, created_at, duration_s, published_attempt, has_poster, poster_version,
+{AUDIENCE_NOW}
 """
 # The innermost tables have the columns of the videos' audience.
 SUMMARIES = f"""
@@ -141,15 +141,22 @@ def parse_place(text: str) -> Cursor | None:
 
 
 async def list_series(
-    reader: Principal, *, limit: int, after: Cursor | None = None
+    reader: Principal,
+    *,
+    limit: int,
+    after: Cursor | None = None,
+    counted: sql.Composable | None = None,
 ) -> tuple[list[SeriesSummary], Cursor | None]:
-    """Return a page of the series that a reader's lists include, and the place of the next page."""
+    """Return a page of the series that a reader's lists include, and the place of the next page.
+
+    `counted` is the condition for videos that count: by default those that the reader may see.
+    """
     condition = listed_for(reader)
     if after is not None:
         place = {"at": after.value, "id": after.video_id}
         beyond = sql_with("(created_at, id) < ({at}, {id})", **place)
         condition = sql_with("{listed} AND {beyond}", listed=condition, beyond=beyond)
-    page = await _summaries(condition, reader, limit=limit + 1)
+    page = await _summaries(condition, counted or visible_to(reader), limit=limit + 1)
     if len(page) <= limit:
         return page, None
     return page[:limit], Cursor(0, page[limit - 1].created_at, page[limit - 1].id)
@@ -169,7 +176,7 @@ async def read_series(series_id: str, reader: Principal) -> SeriesSummary:
     parsed = parse_video_id(series_id)
     if parsed is None:
         raise SeriesNotFound
-    summaries = await _summaries(sql_with("id = {id}", id=parsed), reader, limit=1)
+    summaries = await _summaries(sql_with("id = {id}", id=parsed), visible_to(reader), limit=1)
     check_visible(summaries[0].audience if summaries else None, reader)
     return summaries[0]
 
@@ -192,9 +199,12 @@ async def read_editable(series_id: str, editor: Principal) -> SeriesSummary:
     return series
 
 
-async def fetch_videos_of(series_id: UUID, reader: Principal) -> list[Video]:
-    """Return the videos of a series that a reader may see, in order, with the columns `SHOWN`."""
-    query = sql_with(VIDEOS, series_id=series_id, visible=visible_to(reader))
+async def fetch_videos_of(series_id: UUID, visible: sql.Composable) -> list[Video]:
+    """Return the videos of a series in order, with the columns `SHOWN`.
+
+    `visible` is the condition for videos that the reader may see, perhaps without their films.
+    """
+    query = sql_with(VIDEOS, series_id=series_id, visible=visible)
     videos: list[Video] = await Video.raw(query.as_string(None))
     return videos
 
@@ -206,12 +216,12 @@ async def series_of(video_id: UUID, reader: Principal) -> list[SeriesSummary]:
         member=sql_with(OF_VIDEO, video_id=video_id),
         visible=visible_to(reader),
     )
-    return await _summaries(condition, reader, limit=MAX_CHOICES)
+    return await _summaries(condition, visible_to(reader), limit=MAX_CHOICES)
 
 
 async def series_to_edit(editor: Principal) -> list[SeriesSummary]:
     """Return the newest series that an account may edit."""
-    return await _summaries(editable_by(editor), editor, limit=MAX_CHOICES)
+    return await _summaries(editable_by(editor), visible_to(editor), limit=MAX_CHOICES)
 
 
 async def create(title: str, description: str, *, audience: Audience) -> UUID:
@@ -394,9 +404,9 @@ def _with_lock(series: Series, present_id: UUID | None, password: PasswordChange
 
 
 async def _summaries(
-    condition: sql.Composable, reader: Principal, *, limit: int
+    condition: sql.Composable, visible: sql.Composable, *, limit: int
 ) -> list[SeriesSummary]:
-    visible = visible_to(reader)
+    """Return the newest series that meet a condition, with counts of their `visible` videos."""
     query = sql_with(SUMMARIES, condition=condition, visible=visible, limit=limit)
     return [SeriesSummary(**_attributes(row)) for row in await run_query(query)]
 

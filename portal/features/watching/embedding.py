@@ -19,12 +19,12 @@ from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
 from portal.http.addresses import poster_url, public_url
-from portal.http.auth import Policy, policy
+from portal.http.auth import Policy, policy, require_visible
 from portal.http.clips import Clip, playable_clip
 from portal.http.composition import web_context
 from portal.http.server.context import allow_framing, expect_player, state_of
 from portal.http.server.headers import OPEN_TO_ALL
-from portal.http.videos import read_progress, read_video
+from portal.http.videos import is_page_alone, read_progress, read_video
 from portal.text import shown, whole_number
 from portal.videos.visibility import embed_origin_fault
 
@@ -81,7 +81,10 @@ async def _player_values(video_id: str) -> dict[str, object]:
     config = web_context().config
     allow_framing(request.scope, framed_by(config.embed_origins))
     expect_player(request.scope)
-    video = await read_video(video_id)
+    video = await read_video(video_id, of_page=True)
+    if audience_of(video).is_locked:
+        # The frame asks for the password.
+        await require_visible(audience_of(video))
     if video.embed_origins:
         # Checked again, so that only sites get into a header.
         sites = [site for site in video.embed_origins if not embed_origin_fault(site)]
@@ -91,6 +94,7 @@ async def _player_values(video_id: str) -> dict[str, object]:
     page_url = public_url(url_for("video.page", video_id=video.id)) if has_page else ""
     return {
         "video": video,
+        "is_alone": await is_page_alone(video),
         "transcoding": await read_progress(video.id),
         # Search engines must not store the address of a private video.
         "canonical_url": "" if audience_of(video).is_private else page_url,

@@ -3,6 +3,7 @@
 Every fragment has its own address, and forms work without scripts.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +11,9 @@ from quart import Blueprint, Response, redirect, render_template, request, url_f
 from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from portal.accounts.directory import fetch_holders
 from portal.accounts.people import names_of
+from portal.accounts.permissions import audience_of
 from portal.database.models import Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, NothingToRetry
 from portal.features.watching import positions as watching
@@ -20,7 +23,7 @@ from portal.http.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, princi
 from portal.http.clips import Clip, clip_arguments, playable_clip
 from portal.http.composition import web_context
 from portal.http.server.context import expect_player
-from portal.http.videos import read_progress, read_video
+from portal.http.videos import is_page_alone, read_progress, read_video
 from portal.locale.messages import Message
 from portal.text import whole_number
 from portal.transcoding.planning.described_times import DescribedTimes
@@ -31,6 +34,7 @@ from portal.videos.reading import parse_video_id, preview_url, stream_below
 blueprint = Blueprint("video", __name__)
 blueprint.add_app_template_global(playable_clip)
 blueprint.add_app_template_global(clip_arguments)
+blueprint.add_app_template_global(is_page_alone)
 blueprint.add_app_template_global(poster_url)
 blueprint.add_app_template_global(public_url)
 
@@ -101,22 +105,23 @@ def retry_helps(video: Video) -> bool:
 @blueprint.get("/videos/<video_id>")
 @policy(Policy.WATCH)
 async def page(video_id: str) -> str:
-    """Show a video."""
+    """Show a video, or its page alone to people who may not watch it."""
     expect_player(request.scope)
-    video = await read_video(video_id)
-    return await render_template(
-        "watching/page.html",
-        **await _state_values(video),
-        categories=await web_context().categories.names(),
-        by=(await names_of([video.owner_id])).get(video.owner_id, ""),
-    )
+    video = await read_video(video_id, of_page=True)
+    values = {
+        "categories": await web_context().categories.names(),
+        "by": (await names_of([video.owner_id])).get(video.owner_id, ""),
+    }
+    if await is_page_alone(video):
+        return await _render_page_alone(video, values)
+    return await render_template("watching/page.html", **await _state_values(video), **values)
 
 
 @blueprint.get("/videos/<video_id>/")
 @policy(Policy.WATCH)
 async def page_with_slash(video_id: str) -> WerkzeugResponse:
     """Redirect the address of a video with a slash, as some programs write it."""
-    video = await read_video(video_id)
+    video = await read_video(video_id, of_page=True)
     query = request.query_string.decode("latin-1")
     return redirect(f"{url_for('video.page', video_id=video.id)}{query and '?'}{query}", 308)
 
@@ -211,6 +216,21 @@ async def retry_remaining(video_id: str) -> str:
     """Retry the missing renditions of a ready video, and render their fragment."""
     video = await _retry_and_read(video_id)
     return await render_template("watching/_remaining.html", **await _state_values(video))
+
+
+async def _render_page_alone(video: Video, values: Mapping[str, object]) -> str:
+    """Render the page of a video that the viewer may not watch, and whom to ask for access."""
+    owners = await fetch_holders([video.owner_id]) if video.owner_id else []
+    is_signed_in = (await principal()).is_signed_in
+    return await render_template(
+        "watching/page_alone.html",
+        video=video,
+        has_password=audience_of(video).is_locked,
+        next_path=request.full_path.rstrip("?"),
+        # Visitors don't learn e-mail addresses.
+        owner_email=owners[0].name if owners and is_signed_in else "",
+        **values,
+    )
 
 
 async def _state_values(video: Video) -> dict[str, Any]:

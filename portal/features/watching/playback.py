@@ -144,8 +144,8 @@ async def growing(video_id: UUID, name: str) -> WerkzeugResponse | Response:
 @blueprint.get("/videos/<uuid:video_id>/poster.jpg")
 @policy(Policy.PLAY)
 async def poster(video_id: UUID) -> WerkzeugResponse:
-    """Redirect to the poster image of a ready video."""
-    video = await read_video(str(video_id))
+    """Redirect to the poster image of a ready video, which belongs to its page."""
+    video = await read_video(str(video_id), of_page=True)
     if video.published_attempt is None or not video.has_poster:
         raise NotFound
     key = poster_key(video)

@@ -71,7 +71,7 @@ class ShareRecord(ClosedShape):
 class AudienceRecord(ClosedShape):
     """Audience of a series."""
 
-    # The rule of `signed_in_only_fault`.
+    # The rule of `private_only_fault`.
     model_config = ConfigDict(
         json_schema_extra={
             "if": {"properties": {"signedInOnly": {"const": True}}},
@@ -105,12 +105,15 @@ class AudienceRecord(ClosedShape):
 
     @model_validator(mode="after")
     def _check_signed_in_only(self) -> Self:
-        fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
-        return self._checked("signedInOnly", fault)
+        return self._checked_private("signedInOnly", is_chosen=self.signed_in_only)
 
     @model_validator(mode="after")
     def _check_password(self) -> Self:
         return self._checked("password", visibility.password_fault(self.visibility, self.password))
+
+    def _checked_private(self, name: str, *, is_chosen: bool) -> Self:
+        fault = visibility.private_only_fault(self.visibility, name, is_chosen=is_chosen)
+        return self._checked(name, fault)
 
     def _checked(self, name: str, fault: str | None) -> Self:
         """Return the record, or raise the fault of a member."""
@@ -138,18 +141,46 @@ class AudienceRecord(ClosedShape):
 
 
 class AccessRecord(AudienceRecord):
-    """Audience of a video, and the sites that may show its player in a frame."""
+    """Audience of a video and of its page, and the sites that may show its player in a frame."""
 
+    # The rule of `private_only_fault`.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {
+                "anyOf": [
+                    {"properties": {"signedInOnly": {"const": True}}},
+                    {
+                        "properties": {"hasPublicPage": {"const": True}},
+                        "required": ["hasPublicPage"],
+                    },
+                ]
+            },
+            "then": {"properties": {"visibility": {"const": Visibility.PRIVATE.value}}},
+        }
+    )
+
+    has_public_page: StrictBool = Field(
+        False,
+        description="Whether everyone may see the page of a private video: its title, "
+        "description, categories, tags, duration and poster. Nobody may watch it by that.",
+    )
     embed_origins: list[EmbedOrigin] = Field(
         max_length=MAX_EMBED_ORIGINS,
         description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
         "leaves it to the portal's setting.",
     )
 
+    @model_validator(mode="after")
+    def _check_public_page(self) -> Self:
+        return self._checked_private("hasPublicPage", is_chosen=self.has_public_page)
+
     async def value(self) -> VideoAccess:
-        """Return the access with its sites; see `AudienceRecord.value`."""
-        sites = tuple(dict.fromkeys(self.embed_origins))
-        return replace(await super().value(), embed_origins=sites)
+        """Return the access with its page and its sites; see `AudienceRecord.value`."""
+        return replace(
+            await super().value(),
+            has_public_page=self.has_public_page,
+            embed_origins=tuple(dict.fromkeys(self.embed_origins)),
+        )
 
 
 async def audience_record(access: VideoAccess) -> AudienceRecord:
@@ -172,6 +203,7 @@ async def access_record(access: VideoAccess) -> AccessRecord:
     audience = await audience_record(access)
     return AccessRecord.model_construct(
         **dict(audience),
+        has_public_page=access.has_public_page,
         embed_origins=list(access.embed_origins),
     )
 
