@@ -474,6 +474,9 @@ test("names are applied to all uploads, and members are more viewers than a priv
   const state = after(before, edited(2, { visibility: "members", share: "Choir" }));
   assert.equal(questionOf(state, "copy", 2).title, "Show “a.mp4” to all members?");
   assert.equal(visibilityText(state.uploads[1], "public"), "Members");
+  const withPage = after(before, edited(2, { visibility: "page" }));
+  assert.equal(questionOf(withPage, "copy", 2).title, "Show the page of “a.mp4” to everyone?");
+  assert.match(questionOf(withPage, "copy", 2).text, /^The same people will be able to watch/);
   const audiences = (mayLoosen) =>
     after(state, { type: "copy", number: 2, mayLoosen }).uploads.map(({ details }) => [details.visibility, details.share]);
   assert.deepEqual(audiences(false), [["private", "Choir"], ["members", "Choir"], ["unlisted", "Choir"]]);

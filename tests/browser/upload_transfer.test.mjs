@@ -107,6 +107,8 @@ test("a video whose first request succeeded gets the present members and shares"
   await publish(portalWith(created).api, { ...WANTED, share: "ann@example.org; Choir," }, pending, () => {});
   assert.deepEqual(created.shares.map(({ name }) => name), ["ann@example.org", "Choir"]);
   assert.equal(created.signedInOnly, false);
+  await publish(portalWith(created).api, { ...pending, visibility: "page" }, pending, () => {});
+  assert.deepEqual([created.visibility, created.hasPublicPage], ["private", true]);
 });
 
 test("the fault of a name is one of the field, and keeps the request that had succeeded", async () => {

@@ -17,12 +17,15 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
  */
 
 /**
- * Return a choice of the visibility as the API takes it: members are those of a private video.
+ * Return a choice of the visibility as the API takes it: members and a public page belong to a
+ * private video.
  * @param {string} choice
  */
 export function audienceOf(choice) {
   const signedInOnly = choice === "members";
-  return { visibility: signedInOnly ? "private" : choice, signedInOnly };
+  const hasPublicPage = choice === "page";
+  const visibility = signedInOnly || hasPublicPage ? "private" : choice;
+  return { visibility, signedInOnly, hasPublicPage };
 }
 
 /** Return the names in a text, which are divided by commas. @param {string} text */
@@ -99,6 +102,7 @@ export class Api {
     const audience = audienceOf(visibility);
     if (visibility) query.set("visibility", audience.visibility);
     if (audience.signedInOnly) query.set("signedInOnly", "true");
+    if (audience.hasPublicPage) query.set("hasPublicPage", "true");
     for (const name of namesOf(share)) query.append("share", name);
     const url = [this.urls.publishUrl, query].filter(String).join("?");
     return requestJson("POST", url, { body });

@@ -30,8 +30,8 @@ const SHARED_FIELDS = /** @type {const} */ ([
   "share",
   "series",
 ]);
-/** Visibilities from the fewest viewers to the most. */
-const VISIBILITIES = ["private", "members", "unlisted", "public"];
+/** Visibilities from the fewest people who see the video or its page to the most. */
+const VISIBILITIES = ["private", "page", "members", "unlisted", "public"];
 
 /** Return whether work is in progress, or will start without the editor. @type {Test} */
 export const isInFlight = ({ phase }) => IN_FLIGHT.has(phase);

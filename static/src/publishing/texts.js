@@ -196,6 +196,8 @@ const VISIBILITIES = {
   unlisted: gettext("Unlisted"),
   // Translators: who can watch a video.
   members: gettext("Members"),
+  // Translators: a private video, whose page everyone can see.
+  page: gettext("Private with public page"),
   // Translators: who can watch a video.
   private: gettext("Private"),
 };
@@ -244,10 +246,10 @@ export function questionOf(state, action, number) {
   const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
   if (!loosened.length) return null;
   return {
-    ...(QUESTIONS[is.sharedOf(state, number).visibility ?? ""] ?? unlistedQuestion)(loosened),
     text: gettext(
       "More people will be able to watch. Categories, tags and the people to share with are applied either way.",
     ),
+    ...(QUESTIONS[is.sharedOf(state, number).visibility ?? ""] ?? unlistedQuestion)(loosened),
     no: gettext("Keep current visibility"),
   };
 }
@@ -294,14 +296,34 @@ function membersQuestion(uploads) {
   return { title, yes: gettext("Show to members") };
 }
 
+/** @param {Upload[]} uploads whose pages would become public */
+function pageQuestion(uploads) {
+  const { length } = uploads;
+  const title =
+    length > 1
+      ? ngettext(
+          "Show the page of %(count)s video to everyone?",
+          "Show the pages of %(count)s videos to everyone?",
+          length,
+          { count: formatNumber(length) },
+        )
+      : gettext("Show the page of “%(name)s” to everyone?", { name: uploads[0]?.fileName ?? "" });
+  const text = gettext(
+    "The same people will be able to watch. Categories, tags and the people to share with are applied either way.",
+  );
+  // Translators: button that shows the page of one or more private videos to everyone.
+  return { title, text, yes: gettext("Show page") };
+}
+
 /**
  * Questions by visibility.
- * @type {Record<string, (uploads: Upload[]) => { title: string, yes: string }>}
+ * @type {Record<string, (uploads: Upload[]) => { title: string, text?: string, yes: string }>}
  */
 const QUESTIONS = {
   public: publicQuestion,
   unlisted: unlistedQuestion,
   members: membersQuestion,
+  page: pageQuestion,
 };
 
 /**
