@@ -11,6 +11,6 @@ CREATE INDEX series_unlock ON series (unlock_id) WHERE unlock_id IS NOT NULL;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0046_guests")]
+    dependencies = [("portal", "0049_feeds")]
 
     operations = [ops.RunSQL(COLUMNS)]
