@@ -287,7 +287,7 @@ def listed_for(reader: Principal) -> sql.Composable:
 
 def visible_to(reader: Principal) -> sql.Composable:
     """Return the condition for videos that a reader may see: `Principal.may_see` in SQL."""
-    reasons = [sql.SQL("visibility = 'unlisted'")]
+    reasons: list[sql.Composable] = [sql.SQL("visibility = 'unlisted'")]
     if reader.unlocked_ids:
         reasons.append(sql_with("unlock_id = ANY ({ids}::uuid[])", ids=list(reader.unlocked_ids)))
     return sql_with(

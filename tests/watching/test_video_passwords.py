@@ -14,7 +14,7 @@ from portal.database.connection import fetch_rows
 from portal.database.models import Video
 from portal.http.cookies import UNLOCKED
 
-pytestmark = pytest.mark.shared_app(downloads="all")
+pytestmark = pytest.mark.shared_app(downloads="all", feeds=True)
 WORD = "open sesame"
 
 
