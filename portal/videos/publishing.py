@@ -5,7 +5,7 @@ No transaction spans a call to storage.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from uuid import UUID, uuid4
@@ -149,6 +149,7 @@ async def publish(
     audience: Audience,
     shared_with: Collection[str] = (),
     quota: Quota = NO_QUOTA,
+    follow: Callable[[Video], Awaitable[None]] | None = None,
 ) -> tuple[Video, bool]:
     """Create the video of an upload and queue its transcoding, in one transaction.
 
@@ -156,7 +157,8 @@ async def publish(
     `shared_with`. That of a contributor waits for approval. Return the video and whether it is new:
     a repetition with the same key and metadata returns the same video, so a retry after a lost
     response is safe. A signed PUT can't limit the size of a file, so a file that is too large is
-    removed here. A `max_source_bytes` of 0 is no limit.
+    removed here. A `max_source_bytes` of 0 is no limit. `follow` is called with a new video in the
+    transaction, and may refuse it.
 
     Raises:
         UploadNotFound: storage has no file, or an empty one, under the key, or the upload in parts
@@ -185,6 +187,8 @@ async def publish(
         refusal = await room_refusal(upload, source, owner_id, quota)
         if refusal is None:
             video = await _insert_video(submission, source, audience)
+            if follow is not None:
+                await follow(video)
     # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
         raise refusal
