@@ -47,7 +47,7 @@ class Route:
     @property
     def is_about_upload(self) -> bool:
         """Return whether the route's id is an upload's."""
-        return self.policy is Policy.OWN_UPLOAD
+        return self.policy is Policy.OWN_UPLOAD and "<id>" in self.rule
 
 
 def routes(app: Quart) -> list[Route]:

@@ -48,6 +48,7 @@ TABLES = (
     "publications",
     "downloads",
     "uploads",
+    "hand_ins",
     "one_time_links",
     "sign_in_failures",
     "sign_ons",

@@ -34,12 +34,14 @@ LOCK_ACCOUNTS = "LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE"
 ADOPT = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id IS NULL",
     "UPDATE series SET owner_id = %s WHERE owner_id IS NULL",
+    "UPDATE hand_ins SET owner_id = %s WHERE owner_id IS NULL",
     "UPDATE publications SET owner_id = %s WHERE id IN ("
     "SELECT id FROM publications WHERE owner_id IS NULL ORDER BY created_at FOR UPDATE)",
     "UPDATE webhooks SET account_id = %s WHERE account_id IS NULL",
 )
 # Give the objects of one account to another, in the order of `ADOPT` for the same reason.
-BEQUEATH_UPLOADS = "UPDATE uploads SET owner_id = %s WHERE owner_id = %s"
+# The hand-in links of the account end.
+BEQUEATH_UPLOADS = "UPDATE uploads SET owner_id = %s, sender_digest = NULL WHERE owner_id = %s"
 BEQUEATH_SERIES = "UPDATE series SET owner_id = %s WHERE owner_id = %s"
 BEQUEATH_VIDEOS = """
 UPDATE publications SET owner_id = %s

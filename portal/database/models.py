@@ -92,7 +92,8 @@ class Upload(Model):
     announced at its start. `active_at` is the last activity of an upload in parts: its start, its
     completion, or a signed part. The key of a discarded upload can no longer be used.
     `is_compared` says that the file was still its video's source after its upload URL had expired,
-    and so after the last moment at which someone could have replaced the file.
+    and so after the last moment at which someone could have replaced the file. The browser whose
+    secret has the `sender_digest` began it by a hand-in link.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -105,6 +106,7 @@ class Upload(Model):
     is_compared = fields.BooleanField(default=False, db_default=False)
     active_at: datetime | None = fields.DatetimeField(null=True)
     owner_id: UUID | None = fields.UUIDField(null=True)
+    sender_digest: str | None = fields.CharField(max_length=64, null=True)  # type: ignore[assignment]  # null is untyped
     created_at = fields.DatetimeField(auto_now_add=True)
 
     class Meta:

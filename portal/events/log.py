@@ -120,6 +120,8 @@ class AuditAction(StrEnum):
     GROUP_REMOVED = "group.removed"
     GUEST_INVITED = "guest.invited"
     GUEST_CONFIRMED = "guest.confirmed"
+    HAND_IN_MADE = "hand_in.made"
+    HAND_IN_REVOKED = "hand_in.revoked"
     INVITATION_MADE = "invitation.made"
     INVITATION_ACCEPTED = "invitation.accepted"
     INVITATION_REVOKED = "invitation.revoked"

@@ -13,6 +13,7 @@ from portal.features import (
     feeds,
     groups,
     guests,
+    hand_in,
     imports,
     languages,
     library,
@@ -55,6 +56,7 @@ _FOLDERS = (
     people.FEATURE,
     groups.FEATURE,
     guests.FEATURE,
+    hand_in.FEATURE,
     languages.FEATURE,
 )
 # Functions of features that follow when viewers get another version of a video.

@@ -36,6 +36,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 # Instructions for search engines (RFC 9309). Private videos have no address here.
 ROBOTS = """User-agent: *
 Disallow: /api
+Disallow: /hand-in/
 Disallow: /p/
 Disallow: /sign-in
 Disallow: /videos/*/downloads

@@ -28,7 +28,7 @@ from portal.accounts.permissions import (
 from portal.accounts.tokens import digest
 from portal.database.models import Upload, Video
 from portal.http.composition import WebContext, web_context
-from portal.http.cookies import GUESTS, SESSION, UNLOCKED
+from portal.http.cookies import GUESTS, SENDER, SESSION, UNLOCKED
 from portal.http.server.context import state_of
 from portal.http.server.limits import Body, Rate
 from portal.locale.messages import Message
@@ -50,7 +50,7 @@ class Policy(Enum):
     WATCH = "anyone who may see the video"
     PLAY = "anyone who may see the video or has a playback link"
     PUBLISH = "accounts that may publish"
-    OWN_UPLOAD = "the account that began the upload"
+    OWN_UPLOAD = "the account that began the upload, or the browser that did by a hand-in link"
     EDIT = "accounts that may edit the video"
     DELETE = "accounts that may delete the video"
     ADMINISTER = "admins and owners, in a browser"
@@ -233,11 +233,22 @@ async def account_id() -> UUID | None:
 
 
 async def require_own_upload(upload: Upload | None) -> Upload:
-    """Return the upload. Raise `UploadNotIssued` if it is missing, or another account's."""
+    """Return an upload of the account, or one that the browser began by a hand-in link.
+
+    Raise `UploadNotIssued` if it is missing or of others, and as `Principal.require`.
+    """
+    if upload is not None and upload.sender_digest == sender_digest():
+        return upload
+    (await principal()).require(Action.PUBLISH)
     own_id = await account_id()
     if upload is None or own_id not in (None, upload.owner_id):
         raise errors.UploadNotIssued
     return upload
+
+
+def sender_digest() -> str:
+    """Return the digest of the secret by which the browser hands files in."""
+    return digest(SENDER.read(request, web_context().config))
 
 
 async def may_edit(video: Video) -> bool:
@@ -289,10 +300,12 @@ async def _require_action(required: Policy) -> None:
     action = ACTIONS[required]
     values = request.view_args or {}
     if required not in TO_A_VIDEO:
-        caller.require(action)
-        if required is Policy.OWN_UPLOAD:
+        if required is Policy.OWN_UPLOAD and "id" in values:
             upload_id = uploads.parse_id(str(values["id"]))
             await require_own_upload(await Upload.get_or_none(id=upload_id))
+        # A view checks the upload that a body names. Others need an account or a sender's browser.
+        elif required is not Policy.OWN_UPLOAD or not SENDER.read(request, web_context().config):
+            caller.require(action)
         return
     video_id = named_video_id()
     audience = await fetch_audience(video_id) if video_id else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hypercorn.typing import HTTPScope, WebsocketScope
 from quart import Request
-from werkzeug.wrappers import Response
+from werkzeug.sansio.response import Response
 
 from portal.accounts.identities import LIFE_S
 from portal.config import Config
@@ -64,6 +64,8 @@ SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, LONGEST_LIFE_S)
 GUESTS = HostCookie("__Host-portal-guests", "portal_guests", LONGEST_LIFE_S)
 # Ids of the videos whose passwords were entered, divided by dots.
 UNLOCKED = HostCookie("__Host-portal-unlocked", "portal_unlocked", 30 * DAY_S)
+# Secret of a browser that hands files in by links.
+SENDER = HostCookie("__Host-portal-sender", "portal_sender", LONGEST_LIFE_S)
 # Sign-in that is in progress at a single sign-on provider.
 SIGN_ON = HostCookie("__Host-portal-sign-on", "portal_sign_on", LIFE_S)
 

@@ -87,6 +87,12 @@ const behaviours = [
     () => import("./replacement/replacement.js"),
     "startReplacement",
   ),
+  lazyBehaviour(
+    "[data-hand-in]",
+    "hand_in/hand-in",
+    () => import("./hand_in/hand-in.js"),
+    "startHandIn",
+  ),
   lazyBehaviour("[data-cuts]", "cuts/cuts", () => import("./cuts/cuts.js"), "startCutsEditor"),
   lazyBehaviour("[data-opens]", "disclosure", () => import("./disclosure.js"), "startDialogLink"),
   lazyBehaviour(

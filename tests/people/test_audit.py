@@ -41,6 +41,7 @@ from portal.database.account_models import (
     Scope,
     Session,
 )
+from portal.database.connection import fetch_rows
 from portal.database.event_models import Webhook
 from portal.database.models import Video, VideoStatus
 from portal.events.log import AuditAction
@@ -91,6 +92,7 @@ async def test_each_action_leaves_one_line_and_refusals_none(
     await manages_webhooks(recorder, program(app, await token_of(olga)))
     await manages_groups(recorder, program(app, await token_of(olga)), olga)
     await manages_series(recorder, program(app, await token_of(olga)))
+    await manages_hand_ins(recorder, await signed_in(app, olga))
     async with noted() as noted_lines:
         await playback_links.rotate(revoke=True)
         person = identities.Person(
@@ -131,6 +133,18 @@ async def manages_series(recorder: Recorder, token: Sender) -> None:
     await expect(token.ask("PUT", f"{path}/videos", **videos), 200)
     removing = token.ask("DELETE", path, headers=any_version)
     await expect(removing, 204, "series.removed", **about)
+
+
+async def manages_hand_ins(recorder: Recorder, owner: Sender) -> None:
+    expect = recorder.expect
+    form = {"name": "Essays", "days": "7", "maxFiles": "9", "categoryId": "5"}
+    await expect(owner.post("/hand-ins", form={**form, "days": "0"}), 422)
+    await expect(owner.post("/hand-ins", form=form), 200, "hand_in.made", objectName="Essays")
+    [link] = await fetch_rows("SELECT id FROM hand_ins")
+    path = f"/hand-ins/{link['id']}/revoke"
+    about = {"objectId": str(link["id"]), "objectName": "Essays"}
+    await expect(owner.post(path), 303, "hand_in.revoked", **about)
+    await expect(owner.post(path), 303)
 
 
 async def signs_in_and_out(recorder: Recorder, app: Quart, olga: Account) -> None:

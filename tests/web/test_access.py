@@ -63,8 +63,10 @@ FITTING = (
     (r"GET /audit\.jsonl", Policy.MANAGE),
     (r"\w+ (/api)?/webhooks.*", Policy.WEBHOOKS),
     (r"GET /(upload|directory|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
-    (r"POST /api/(imports|uploads|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
-    (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
+    (r"POST /api/(imports|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
+    (r"\w+ /api/uploads.*", Policy.OWN_UPLOAD),
+    (r"GET /hand-in/<secret>|POST /api/hand-ins/(uploads|files)", Policy.ANYONE),
+    (r"\w+ /hand-ins.*", Policy.PUBLISH),
     (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
     (r"(PATCH|DELETE) .+/captions/.+|PATCH .+|DELETE .+/replacement", Policy.EDIT),
     (r"GET .+/film/.+", Policy.EDIT),
@@ -276,7 +278,7 @@ async def test_pages_redirect_signed_out_people_to_the_form_and_back(app: Quart)
         # Fragments and changes get the status instead of a redirect.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 35
+    assert led == 36
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 

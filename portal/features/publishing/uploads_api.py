@@ -95,7 +95,7 @@ class PartsProblem(Problem):
 
 
 @blueprint.post("")
-@policy(Policy.PUBLISH, headers=("Location",))
+@policy(Policy.OWN_UPLOAD, headers=("Location",))
 @document_request(StartUploadRequest)
 @document_response(UploadRecord, 201)
 @document_response(UploadRecord, 200)

@@ -35,9 +35,13 @@ export function namesOf(text) {
 }
 
 export class Api {
-  /** @param {Urls} urls */
-  constructor(urls) {
+  /**
+   * @param {Urls} urls
+   * @param {Record<string, string>} [members] of requests for a key, besides those about the file
+   */
+  constructor(urls, members = {}) {
     this.urls = urls;
+    this.members = members;
   }
 
   /**
@@ -46,7 +50,7 @@ export class Api {
    * @returns {Promise<{ key: string, uploadUrl: string }>}
    */
   presign(file, contentType, signal) {
-    const body = { fileName: file.name, contentType };
+    const body = { ...this.members, fileName: file.name, contentType };
     return requestJson("POST", this.urls.presignUrl, { body, signal });
   }
 

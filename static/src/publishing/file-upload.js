@@ -1,10 +1,12 @@
 /** Upload of one file for other pages than the upload page; the only module that they import. */
 
+import { readStored, writeStored } from "../browser-storage.js";
 import { requestJson } from "../people/session.js";
 import { Refused } from "../requests.js";
 import { retry } from "../retry.js";
 import { Api } from "./api.js";
 import { describeTransferError, TRANSFER } from "./failures.js";
+import { isSameFile } from "./saved.js";
 import { isRunning } from "./selectors.js";
 import { statusOf } from "./texts.js";
 import { Transfer } from "./transfer.js";
@@ -19,10 +21,19 @@ export class FileUpload {
   /**
    * @param {import("./api.js").Urls} urls `publishUrl` accepts the key of the uploaded file
    * @param {(status: import("./texts.js").Status) => void} show
+   * @param {{ members?: Record<string, string>, savedAs?: string }} [options] `members` are added to
+   *   requests for and with a key. With `savedAs`, a key of this browser's storage, the upload
+   *   continues after a reload if the same file is chosen.
    */
-  constructor(urls, show) {
-    this.api = new Api(urls);
+  constructor(urls, show, { members = {}, savedAs = "" } = {}) {
+    this.api = new Api(urls, members);
     this.show = show;
+    this.savedAs = savedAs;
+  }
+
+  /** Name of the file whose upload is saved, or empty. @returns {string} */
+  get unfinishedName() {
+    return this.savedAs ? (readStored(this.savedAs)?.fileName ?? "") : "";
   }
 
   get isRunning() {
@@ -30,24 +41,28 @@ export class FileUpload {
   }
 
   /**
-   * Send a file to storage, and its key to the portal.
-   * @param {File} file @param {string} contentType @returns {Promise<boolean>} false if stopped
+   * Send a file to storage, and its key to the portal with these details.
+   * @param {File} file @param {string} contentType @param {Record<string, string>} [details]
+   * @returns {Promise<boolean>} false if stopped
    * @throws {Error} whose message is for people
    */
-  async send(file, contentType) {
-    if (this.#transfer?.file !== file) {
-      this.#transfer = new Transfer({ file, contentType, key: "", fingerprint: "" }, this.api);
-    }
-    const transfer = this.#transfer;
+  async send(file, contentType, details = {}) {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     const chosen = withFile(newUpload(1), { file, id: "", saved_at: 0 });
     this.#set({ ...chosen, phase: "sending" });
+    if (this.#transfer?.file !== file) {
+      const saved = await this.#savedOf(file);
+      this.#transfer = new Transfer({ file, contentType, ...saved }, this.api);
+    }
+    const transfer = this.#transfer;
     try {
       await transfer.run((update) => {
-        if (!signal.aborted) this.#set(withTransferUpdate(this.#upload, update, performance.now()));
+        if (signal.aborted) return;
+        if (update.key !== undefined) this.#save(transfer);
+        this.#set(withTransferUpdate(this.#upload, update, performance.now()));
       }, signal);
-      const body = { key: transfer.key, fileName: file.name };
+      const body = { ...this.api.members, ...details, key: transfer.key, fileName: file.name };
       const publish = () => requestJson("POST", this.api.urls.publishUrl, { body, signal });
       await retry(publish, { ...TRANSFER, signal });
     } catch (error) {
@@ -56,6 +71,8 @@ export class FileUpload {
       this.#set({ ...this.#upload, phase: "failed", failure });
       throw new Error(describeTransferError(failure).join(". "), { cause: error });
     }
+    this.#save(null);
+    this.#transfer = null;
     this.#set({ ...this.#upload, phase: "sent" });
     return true;
   }
@@ -68,6 +85,7 @@ export class FileUpload {
   async discard() {
     const key = this.#transfer?.key;
     this.stop();
+    this.#save(null);
     this.#transfer = null;
     this.#set({ ...this.#upload, phase: "cancelled" });
     try {
@@ -77,6 +95,21 @@ export class FileUpload {
       // After another error, the portal's janitor removes the data later.
       return !(error instanceof Refused && error.status === 409);
     }
+  }
+
+  /** Save an upload for later visits, or remove the saved one. @param {Transfer | null} transfer */
+  #save(transfer) {
+    if (!this.savedAs) return;
+    const { key, fingerprint, file } = transfer ?? {};
+    const saved = key && { key, fingerprint, fileName: file?.name, size_bytes: file?.size };
+    writeStored(this.savedAs, saved || undefined);
+  }
+
+  /** Return the key and the fingerprint of the saved upload of a file. @param {File} file */
+  async #savedOf(file) {
+    const saved = this.savedAs ? readStored(this.savedAs) : null;
+    if (!saved || !(await isSameFile(saved, file))) return { key: "", fingerprint: "" };
+    return { key: String(saved.key), fingerprint: String(saved.fingerprint) };
   }
 
   /** @param {import("./upload.js").Upload} upload */
