@@ -98,7 +98,7 @@ class HandIn {
   }
 
   #pause() {
-    this.upload.stop();
+    this.upload.pause();
     this.#showUnfinished();
     element(this.form, "[data-send]").focus();
   }

@@ -81,6 +81,12 @@ export class FileUpload {
     this.#stop.abort();
   }
 
+  /** Stop until the same file is sent again. */
+  pause() {
+    this.stop();
+    this.#set({ ...this.#upload, phase: "paused" });
+  }
+
   /** Stop, and delete the data. @returns {Promise<boolean>} false if the portal has used them already */
   async discard() {
     const key = this.#transfer?.key;
