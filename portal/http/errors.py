@@ -29,13 +29,14 @@ logger = logging.getLogger(__name__)
 
 PROBLEM_TYPE = "application/problem+json"
 # Beginnings of the paths whose errors are problem documents.
-FOR_PROGRAMS = ("/api/", "/audit.jsonl/", "/feeds/", "/hls/")
+FOR_PROGRAMS = ("/api/", "/audit.jsonl/", "/feeds/", "/hand-in-files/", "/hls/")
 # A request's own value: whether its refusal is final (`PortalError.is_final`).
 REFUSED_FINALLY = "refused_finally"
 
 # Foreign keys from a row to the account of its owner.
 OWNERS = frozenset(
     {
+        "hand_ins_owner_id_fkey",
         "series_owner_id_fkey",
         "uploads_owner_id_fkey",
         "videos_owner_id_fkey",

@@ -39,7 +39,9 @@ logger = logging.getLogger(__name__)
 # Time for a client to receive a response. The largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
 # Frequent paths of no interest in a trace, and paths that contain secrets.
-UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/hand-in/,/p/,/sign-in/oidc"
+UNTRACED = (
+    "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/hand-in/,/hand-in-files/,/p/,/sign-in/oidc"
+)
 # Modules with a blueprint that belong to no feature.
 SITE = (assets, monitoring, openapi)
 

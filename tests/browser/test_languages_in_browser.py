@@ -37,6 +37,7 @@ PAGES_OF_PEOPLE = (
     "/account",
     "/people",
     "/groups",
+    "/hand-ins",
     "/series",
     "/?whose=shared",
     "/approvals",

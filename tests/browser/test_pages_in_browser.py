@@ -186,6 +186,7 @@ async def test_controls_are_large_enough_for_touch(
         "/account",
         "/people",
         "/groups",
+        "/hand-ins",
         "/audit",
         "/webhooks",
         *of_the_video,

@@ -39,6 +39,7 @@ UNREAD = ("/api/events/stream",)
         "downloads",
         "feeds",
         "groups",
+        "hand_in",
         "imports",
         "posters",
         "schedule",

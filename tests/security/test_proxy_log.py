@@ -15,6 +15,8 @@ PATHS = (
     f"/%70/{SECRET}/embed/1",
     f"/P/{SECRET}",
     f"/welcome/{SECRET}",
+    f"/hand-in/{SECRET}",
+    f"/hand-in-files/{SECRET}/uploads",
     f"/sign-in/oidc/callback?code={SECRET}",
     "/videos/1",
 )

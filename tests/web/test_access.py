@@ -65,7 +65,7 @@ FITTING = (
     (r"GET /(upload|directory|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
     (r"POST /api/(imports|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
     (r"\w+ /api/uploads.*", Policy.OWN_UPLOAD),
-    (r"GET /hand-in/<secret>|POST /api/hand-ins/(uploads|files)", Policy.ANYONE),
+    (r"GET /hand-in/<secret>|POST /hand-in-files/.+", Policy.ANYONE),
     (r"\w+ /hand-ins.*", Policy.PUBLISH),
     (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
     (r"(PATCH|DELETE) .+/captions/.+|PATCH .+|DELETE .+/replacement", Policy.EDIT),

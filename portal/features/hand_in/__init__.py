@@ -6,4 +6,4 @@ browser continue the uploads that it began by a link (`http.auth.require_own_upl
 
 from portal.videos.feature import Feature
 
-FEATURE = Feature(name="hand_in", routes=("pages",))
+FEATURE = Feature(name="hand_in", routes=("pages",), panels=("service",))

@@ -1,11 +1,13 @@
-"""Pages of hand-in links: those of an account, and that of a link with the calls of its script."""
+"""Pages of hand-in links: those of an account, and that of a link with the calls of its script.
+
+The calls answer as the JSON API does, but are no part of it.
+"""
 
 from uuid import UUID
 
 from pydantic import Field
 from quart import Blueprint, Response, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
-from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.accounts.tokens import digest, new_secret
 from portal.database.account_models import MAX_NAME_LENGTH
@@ -17,7 +19,7 @@ from portal.http.auth import Policy, policy, principal, require_own_upload, send
 from portal.http.composition import web_context
 from portal.http.cookies import SENDER
 from portal.http.json_bodies import json_response, read_json
-from portal.http.schemas.base import ClosedShape, Problem, QuotaProblem, Text
+from portal.http.schemas.base import ClosedShape, Text
 from portal.http.schemas.metadata import CategoryId, FileName, Title, UploadKey
 from portal.http.schemas.validation import validated
 from portal.http.server.limits import Rate
@@ -25,7 +27,6 @@ from portal.text import whole_number
 from portal.uploads import service as uploads
 
 blueprint = Blueprint("hand_in", __name__)
-tag_blueprint(blueprint, ["Uploads in parts"])
 
 
 class HandInForm(ClosedShape):
@@ -38,16 +39,9 @@ class HandInForm(ClosedShape):
     category_id: CategoryId
 
 
-class BeginRequest(PresignRequest):
-    """Request for an address to upload a file to that is handed in."""
-
-    secret: Text = Field(description="The last part of the link's address.")
-
-
 class FileRequest(ClosedShape):
     """Uploaded file that is handed in."""
 
-    secret: Text = Field(description="The last part of the link's address.")
     key: UploadKey
     file_name: FileName
     title: Title
@@ -110,23 +104,18 @@ async def page(secret: str) -> str:
     )
 
 
-@blueprint.post("/api/hand-ins/uploads")
+@blueprint.post("/hand-in-files/<secret>/uploads")
 @policy(Policy.ANYONE)
-@document_request(BeginRequest)
-@document_response(PresignResponse)
-@document_response(Problem, 404)
-@document_response(QuotaProblem, 409)
-async def begin_hand_in() -> Response:
-    """Get an address to upload a file to, by a hand-in link.
+async def begin(secret: str) -> Response:
+    """Answer a storage key and an address, as POST /api/videos/presign does.
 
-    It is like POST /api/videos/presign. The answer sets a cookie, by which the browser continues
-    the upload and hands the file in.
+    A cookie lets the browser continue the upload, and hand the file in.
     """
     web = web_context()
-    requested = validated(BeginRequest, await read_json())
+    requested = validated(PresignRequest, await read_json())
     sender = SENDER.read(request, web.config) or new_secret()
     upload = await service.begin(
-        await service.require_link(requested.secret, max_source_bytes=web.config.max_source_bytes),
+        await service.require_link(secret, max_source_bytes=web.config.max_source_bytes),
         requested.file_name,
         requested.content_type,
         sender_digest=digest(sender),
@@ -140,21 +129,14 @@ async def begin_hand_in() -> Response:
     return response
 
 
-@blueprint.post("/api/hand-ins/files")
-@policy(Policy.ANYONE, content_types=())
-@document_request(FileRequest)
-@document_response(Problem, 401)
-@document_response(Problem, 404)
-@document_response(QuotaProblem, 409)
-async def hand_file_in() -> Response:
-    """Hand an uploaded file in, from the browser that uploaded it.
-
-    You can repeat this request. The video is private and belongs to the maker of the link.
-    """
+@blueprint.post("/hand-in-files/<secret>")
+@policy(Policy.ANYONE)
+async def receive(secret: str) -> Response:
+    """Receive the file that the browser has uploaded. A repeated request changes nothing."""
     web = web_context()
     requested = validated(FileRequest, await read_json())
     await service.receive(
-        await service.require_link(requested.secret, max_source_bytes=web.config.max_source_bytes),
+        await service.require_link(secret, max_source_bytes=web.config.max_source_bytes),
         await require_own_upload(await uploads.find(requested.key)),
         file_name=requested.file_name,
         title=requested.title,

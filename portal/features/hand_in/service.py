@@ -38,8 +38,8 @@ ended AS (
 DELETE FROM hand_ins WHERE id IN (SELECT id FROM link) AND (SELECT count(*) FROM ended) >= 0
 RETURNING name
 """
-# A maker who may no longer publish has no live links. The largest size of a file is 0 without a
-# limit of the link or of the portal.
+# The links of a maker without the permission to publish are not live. The largest size of a file
+# is 0 without a limit of the link or of the portal.
 LIVE = """
 SELECT link.id, link.name, owner_id, category_id, max_files, received_files, expires_at,
        coalesce(least(max_bytes, nullif(%s, 0)), 0) AS max_bytes,
@@ -69,6 +69,10 @@ SELECT %s, id, %s, sender_digest, %s FROM link
 FILES = """
 SELECT file.title, received_at, status FROM hand_in_files file JOIN videos ON videos.id = video_id
 WHERE hand_in_id = %s AND sender_digest = %s AND deleted_at IS NULL ORDER BY received_at DESC
+"""
+SENDER = """
+SELECT sender, link.name AS link_name FROM hand_in_files
+LEFT JOIN hand_ins link ON link.id = hand_in_id WHERE video_id = %s
 """
 
 
@@ -154,8 +158,8 @@ async def receive(
 ) -> None:
     """Create the private video of an upload that was begun by the link.
 
-    The description names the sender and the link. A repetition changes nothing. Raises
-    `LinkNotValid` if the link takes no more files, and as `publishing.publish`.
+    A repetition changes nothing. Raises `LinkNotValid` if the link takes no more files, and as
+    `publishing.publish`.
     """
 
     async def count(video: Video) -> None:
@@ -166,7 +170,7 @@ async def receive(
         Submission(
             metadata=EditableMetadata(
                 title=title,
-                description=f"{sender}\n{link['name']}",
+                description="",
                 category_ids=(link["category_id"],),
                 tags="",
             ),
@@ -184,3 +188,8 @@ async def receive(
 async def files_of(link: Row, sender_digest: str) -> list[Row]:
     """Return the files that a browser has handed in by a link, the newest first."""
     return await fetch_rows(FILES, link["id"], sender_digest)
+
+
+async def read_panel(video: Video) -> dict[str, object]:
+    """Return who has handed a video in and by which link, in the list `handed_in`."""
+    return {"handed_in": await fetch_rows(SENDER, video.id)}

@@ -35,7 +35,7 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID_HEADER = b"x-request-id"
 SLOW_S = 1.0
 # Paths that grant access. Logs leave out the rest of such a path, even if it is mistyped.
-SECRET_PATH = re.compile(r"^(/*(?:welcome|p|hand-in)/+).+", re.IGNORECASE | re.DOTALL)
+SECRET_PATH = re.compile(r"^(/*(?:welcome|p|hand-in(?:-files)?)/+).+", re.IGNORECASE | re.DOTALL)
 # Playback token anywhere in a path, since a proxy may add a prefix. itsdangerous encodes JSON in
 # base64, or compressed JSON with a dot in front.
 TOKEN = re.compile(r"(?:eyJ|\.eJ)[\w-]+\.[\w-]+")

@@ -26,11 +26,10 @@ class HandIn {
     this.sender = input(form, "sender");
     this.pause = element(form, "[data-pause]");
     const { presignUrl = "", uploadsUrl = "", publishUrl = "" } = form.dataset;
-    const { secret = "", id = "" } = form.dataset;
     this.upload = new FileUpload(
       { presignUrl, uploadsUrl, publishUrl },
       (status) => this.#show(status),
-      { members: { secret }, savedAs: `portal.hand-in.${id}` },
+      `portal.hand-in.${form.dataset.id}`,
     );
     this.#showUnfinished();
     form.hidden = false;

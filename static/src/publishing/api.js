@@ -35,13 +35,9 @@ export function namesOf(text) {
 }
 
 export class Api {
-  /**
-   * @param {Urls} urls
-   * @param {Record<string, string>} [members] of requests for a key, besides those about the file
-   */
-  constructor(urls, members = {}) {
+  /** @param {Urls} urls */
+  constructor(urls) {
     this.urls = urls;
-    this.members = members;
   }
 
   /**
@@ -50,7 +46,7 @@ export class Api {
    * @returns {Promise<{ key: string, uploadUrl: string }>}
    */
   presign(file, contentType, signal) {
-    const body = { ...this.members, fileName: file.name, contentType };
+    const body = { fileName: file.name, contentType };
     return requestJson("POST", this.urls.presignUrl, { body, signal });
   }
 

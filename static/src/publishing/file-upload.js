@@ -21,12 +21,11 @@ export class FileUpload {
   /**
    * @param {import("./api.js").Urls} urls `publishUrl` accepts the key of the uploaded file
    * @param {(status: import("./texts.js").Status) => void} show
-   * @param {{ members?: Record<string, string>, savedAs?: string }} [options] `members` are added to
-   *   requests for and with a key. With `savedAs`, a key of this browser's storage, the upload
-   *   continues after a reload if the same file is chosen.
+   * @param {string} [savedAs] key of this browser's storage, by which the upload continues after a
+   *   reload if the same file is chosen
    */
-  constructor(urls, show, { members = {}, savedAs = "" } = {}) {
-    this.api = new Api(urls, members);
+  constructor(urls, show, savedAs = "") {
+    this.api = new Api(urls);
     this.show = show;
     this.savedAs = savedAs;
   }
@@ -62,7 +61,7 @@ export class FileUpload {
         if (update.key !== undefined) this.#save(transfer);
         this.#set(withTransferUpdate(this.#upload, update, performance.now()));
       }, signal);
-      const body = { ...this.api.members, ...details, key: transfer.key, fileName: file.name };
+      const body = { ...details, key: transfer.key, fileName: file.name };
       const publish = () => requestJson("POST", this.api.urls.publishUrl, { body, signal });
       await retry(publish, { ...TRANSFER, signal });
     } catch (error) {
