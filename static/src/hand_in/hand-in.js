@@ -11,6 +11,9 @@ import { Refused } from "../requests.js";
 
 /** Statuses of refusals after the end of a link. */
 const ENDED = new Set([401, 404]);
+const NO_REFUSAL = new Refused(0);
+/** Refusals by the quota of the account that made the link. */
+const NO_ROOM = new Set(["video_quota_exceeded", "storage_quota_exceeded"]);
 
 /** @param {HTMLElement} form @param {AbortSignal} signal */
 export function startHandIn(form, signal) {
@@ -81,16 +84,20 @@ class HandIn {
 
   /** @param {Error} error */
   #showRefusal(error) {
-    const cause = error.cause;
+    const { status, code, faults } = error.cause instanceof Refused ? error.cause : NO_REFUSAL;
     // The page says that the link has ended.
-    if (cause instanceof Refused && ENDED.has(cause.status)) return location.reload();
-    const faults = cause instanceof Refused ? cause.faults : [];
+    if (ENDED.has(status)) return location.reload();
+    // The answer to an earlier request was lost.
+    if (code === "key_already_used") return this.#cancel();
     const named = Object.fromEntries(
       faults.map(({ pointer, message }) => [pointer.slice(1), message]),
     );
+    const noRoom = gettext(
+      "The person who asks for videos has no room for it now. Tell them, then try again later.",
+    );
     const isNamed = named.title || named.sender;
     this.#showFaults({
-      file: isNamed ? "" : error.message,
+      file: isNamed ? "" : NO_ROOM.has(code) ? noRoom : error.message,
       title: named.title ?? "",
       sender: named.sender ?? "",
     });
