@@ -36,6 +36,6 @@ CREATE INDEX uploads_hand_in ON uploads (hand_in_id) WHERE hand_in_id IS NOT NUL
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0046_guests")]
+    dependencies = [("portal", "0050_pages_and_passwords")]
 
     operations = [ops.RunSQL(HAND_INS)]
