@@ -26,7 +26,7 @@ print(json.dumps([
 ]))
 """
 # Features that are removed with another one, which they import.
-DEPENDENTS = dict.fromkeys(("discovery", "downloads", "series"), ("feeds",))
+DEPENDENTS = {"discovery": ("feeds",), "downloads": ("feeds",), "series": ("feeds", "hand_in")}
 # Responses that don't end, or need what no request here has.
 UNREAD = ("/api/events/stream",)
 

@@ -11,6 +11,7 @@ import pytest
 from api_client import RAW_FILE, answered, faults, metadata, problem, put
 from page_texts import fault_of, page, send, value_of, words_of
 from quart import Quart, Response
+from series_calls import make_series, put_audience, videos_of
 from signed_in import OWN_PAGE, Sender, configure, make_account, make_upload, send_fields, signed_in
 from upload_client import put_to, start
 
@@ -101,6 +102,39 @@ async def test_sender_hands_a_file_in_and_the_maker_owns_the_private_video(
     assert "My essay" not in await page(other, path)
     assert (await ben.get(f"/videos/{video.id}")).status_code == 404
     assert "Files received: 1 of 30" in words_of(await page(editor, "/hand-ins"))
+
+
+async def test_videos_join_the_series_of_the_link_while_its_maker_may_edit_it(
+    editor: Sender, anyone: Sender, olga: Account
+) -> None:
+    admin = await signed_in(editor.app, olga)
+    own = await make_series(editor, title="Films of 9b")
+    path = await make_link(editor, seriesId=own)
+    _, first = await handed_in(anyone, path)
+    assert await videos_of(editor, own) == [first]
+    # A series that can't take the video, or that is gone, doesn't keep the file from its maker.
+    shared = await make_series(admin, title="Olga's")
+    share = {"name": "edith@example.org", "right": "edit"}
+    await answered(await put_audience(admin, shared, visibility="private", shares=[share]))
+    path = await make_link(editor, seriesId=shared)
+    await answered(await put_audience(admin, shared, visibility="private", shares=[]))
+    await handed_in(anyone, path)
+    assert await videos_of(admin, shared) == []
+    await execute("DELETE FROM series WHERE id = %s", shared)
+    await handed_in(anyone, path)
+    assert await Video.all().count() == 3
+    others = await make_series(admin, title="Hidden", visibility="private")
+    for unknown, status in ((others, 404), ("x", 422)):
+        form = {**FORM, "seriesId": unknown}
+        assert (await send_fields(editor, "/hand-ins", **form)).status_code == status
+
+
+async def handed_in(sender: Sender, path: str) -> tuple[Sender, str]:
+    """Hand a file in; return the browser and the id of the video."""
+    browser, key = await sent(sender, path)
+    assert (await hand_in(browser, path, key)).status_code == 204
+    [row] = await fetch_rows("SELECT video_id FROM hand_in_files ORDER BY received_at DESC LIMIT 1")
+    return browser, str(row["video_id"])
 
 
 async def test_large_file_arrives_in_parts_from_the_browser_that_began_it_alone(

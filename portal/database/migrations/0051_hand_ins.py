@@ -14,11 +14,13 @@ CREATE TABLE hand_ins (
   category_id smallint NOT NULL REFERENCES categories,
   max_files int NOT NULL,
   max_bytes bigint,
+  series_id uuid REFERENCES series ON DELETE SET NULL,
   received_files int NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL
 );
 CREATE INDEX hand_ins_owner ON hand_ins (owner_id);
+CREATE INDEX hand_ins_series ON hand_ins (series_id) WHERE series_id IS NOT NULL;
 CREATE TABLE hand_in_files (
   video_id uuid PRIMARY KEY REFERENCES publications ON DELETE CASCADE,
   hand_in_id uuid REFERENCES hand_ins ON DELETE SET NULL,

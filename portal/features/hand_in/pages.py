@@ -37,6 +37,7 @@ class HandInForm(ClosedShape):
     max_files: int = Field(ge=1, le=1000)
     max_megabytes: int | None = Field(ge=1)
     category_id: CategoryId
+    series_id: UUID | None
 
 
 class FileRequest(ClosedShape):
@@ -72,6 +73,7 @@ async def make() -> ResponseReturnValue:
                 # 100 TB is the largest limit of a portal.
                 "maxMegabytes": whole_number(typed.get("maxMegabytes", ""), max_digits=9),
                 "categoryId": whole_number(typed.get("categoryId", ""), max_digits=5),
+                "seriesId": typed.get("seriesId") or None,
             },
             context=await web_context().categories.names(),
         )

@@ -5,22 +5,26 @@ from those of others. A video, its row in `hand_in_files` and the link's count a
 together. The count locks the row of the link, so concurrent requests can't exceed the maximum.
 """
 
+from contextlib import suppress
 from uuid import UUID, uuid4
 
-from portal.accounts.permissions import Audience, Principal
+from portal.accounts.people import fetch_principals
+from portal.accounts.permissions import ANYONE, EVERYONES, Audience, Principal
 from portal.accounts.tokens import digest, new_secret
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.database.models import Upload, Video
-from portal.errors import LinkNotValid
+from portal.errors import InvalidRequest, LinkNotValid, NotAllowed, NotSignedIn, SeriesNotFound
 from portal.events.log import AuditAction, record_action
+from portal.features.series import service as series
 from portal.storage.bucket import Storage
 from portal.uploads.quotas import Quota
 from portal.videos.metadata import EditableMetadata, Submission
 from portal.videos.publishing import begin_upload, publish
 
 INSERT = """
-INSERT INTO hand_ins (id, digest, owner_id, name, category_id, max_files, max_bytes, expires_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s::bigint * 1000000, now() + make_interval(days => %s))
+INSERT INTO hand_ins
+  (id, digest, owner_id, name, category_id, series_id, max_files, max_bytes, expires_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s::bigint * 1000000, now() + make_interval(days => %s))
 """
 # The newest links of an account, or of all accounts.
 LINKS = """
@@ -41,7 +45,7 @@ RETURNING name
 # The links of a maker without the permission to publish are not live. The largest size of a file
 # is 0 without a limit of the link or of the portal.
 LIVE = """
-SELECT link.id, link.name, owner_id, category_id, max_files, received_files, expires_at,
+SELECT link.id, link.name, owner_id, category_id, series_id, max_files, received_files, expires_at,
        coalesce(least(max_bytes, nullif(%s, 0)), 0) AS max_bytes,
        coalesce(account.name, '') AS maker_name
 FROM hand_ins link LEFT JOIN accounts account ON account.id = owner_id
@@ -80,6 +84,7 @@ async def make(
     name: str,
     *,
     category_id: int,
+    series_id: UUID | None,
     max_files: int,
     max_megabytes: int | None,
     days: int,
@@ -87,8 +92,11 @@ async def make(
 ) -> str:
     """Create a link that ends after some days, and return its secret, which is not stored.
 
-    A `max_megabytes` of None leaves only the portal's limit of the size of a file.
+    A `max_megabytes` of None leaves only the portal's limit of the size of a file. Raises
+    `SeriesNotFound` or `NotAllowed` for a series that `by` may not edit.
     """
+    if series_id is not None:
+        await series.read_editable(str(series_id), by)
     link_id = uuid4()
     secret = new_secret()
     async with transaction():
@@ -99,6 +107,7 @@ async def make(
             by.account_id,
             name,
             category_id,
+            series_id,
             max_files,
             max_megabytes,
             days,
@@ -156,7 +165,7 @@ async def receive(
     storage: Storage,
     quota: Quota,
 ) -> None:
-    """Create the private video of an upload that was begun by the link.
+    """Create the private video of an upload that was begun by the link, in the link's series.
 
     A repetition changes nothing. Raises `LinkNotValid` if the link takes no more files, and as
     `publishing.publish`.
@@ -165,6 +174,8 @@ async def receive(
     async def count(video: Video) -> None:
         if not await execute(RECEIVE, link["id"], upload.id, video.id, sender, title):
             raise LinkNotValid
+        if link["series_id"] is not None:
+            await _add_to_series(video, link["series_id"])
 
     await publish(
         Submission(
@@ -183,6 +194,15 @@ async def receive(
         quota=quota,
         follow=count,
     )
+
+
+async def _add_to_series(video: Video, series_id: UUID) -> None:
+    """Add a video to a series, unless the series is full or its owner may not edit it any more."""
+    principals = await fetch_principals([video.owner_id]) if video.owner_id else {}
+    maker = principals.get(video.owner_id, ANYONE) if video.owner_id else EVERYONES
+    with suppress(InvalidRequest, NotAllowed, NotSignedIn, SeriesNotFound):
+        await series.read_editable(str(series_id), maker)
+        await series.add_videos(series_id, [video.id], by=maker)
 
 
 async def files_of(link: Row, sender_digest: str) -> list[Row]:
