@@ -162,8 +162,8 @@ async def test_pages_show_the_state_and_their_forms_change_it(
     # The file that the editor has seen was replaced meanwhile.
     stale = await send_fields(editor, f"{path}/approval", state="approved", version=str(uuid4()))
     assert stale.status_code == 409
-    seen = {"version": str(video.version_id), "reason": "Too loud"}
-    refused = await send_fields(editor, f"{path}/approval", state="refused", **seen)
+    visible = {"version": str(video.version_id), "reason": "Too loud"}
+    refused = await send_fields(editor, f"{path}/approval", state="refused", **visible)
     assert refused.headers["Location"] == "/approvals"
     assert "No video waits for approval" in words_of(await page(editor, "/approvals"))
     for address in (path, f"{path}/edit", "/videos"):

@@ -194,7 +194,7 @@ async def test_captions_with_too_many_words_lose_only_search(client: Client) -> 
     text = SRT.replace("Good morning.", f"beginning\n{words}")
     await answered(await send(client, "PUT", f"{video.id}/captions/zh", text), 201)
     heard = await answered(await client.get("/api/videos?q=beginning"))
-    assert [found["id"] for found in heard["videos"]] == [str(video.id)]
+    assert [tracks["id"] for tracks in heard["videos"]] == [str(video.id)]
 
 
 async def test_concurrent_puts_are_all_saved(client: Client) -> None:

@@ -100,8 +100,8 @@ async def test_sql_and_python_agree_on_the_audience(
     stored = Jsonb([{name: _json(value) for name, value in row.items()} for row in numbered])
 
     async def chosen(condition: Any) -> set[int]:
-        found = await run_query(sql_with(AUDIENCES, rows=stored, condition=condition))
-        return {row["number"] for row in found}
+        matches = await run_query(sql_with(AUDIENCES, rows=stored, condition=condition))
+        return {row["number"] for row in matches}
 
     def expected(rule: Any) -> set[int]:
         return {row["number"] for row in numbered if rule(audience_in(row))}

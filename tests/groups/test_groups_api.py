@@ -90,8 +90,8 @@ async def test_fault_of_members_names_the_first_unknown_address(admin: Sender) -
 
 @pytest.mark.parametrize("group_id", ["none", "{id}", "5c5143f0-760a-4657-a328-0723613d59c8"])
 async def test_unknown_and_malformed_ids_are_not_found(admin: Sender, group_id: str) -> None:
-    known = (await make_group(admin)).removeprefix(f"{GROUPS}/")
-    address = f"{GROUPS}/{group_id.replace('{id}', known.upper())}"
+    issued_id = (await make_group(admin)).removeprefix(f"{GROUPS}/")
+    address = f"{GROUPS}/{group_id.replace('{id}', issued_id.upper())}"
     for path in (address, f"{address}/members"):
         await problem(await admin.get(path), 404, "group_not_found")
 

@@ -32,7 +32,7 @@ async def share(sender: Sender, video: Video, *shares: dict[str, Any]) -> dict[s
 async def invite(sender: Sender, video: Video) -> dict[str, Any]:
     access = await share(sender, video, {"kind": "guest", "name": EMAIL, "right": "watch"})
     [invitation] = access["invitations"]
-    assert [one["kind"] for one in access["shares"]] == ["guest"]
+    assert [access_share["kind"] for access_share in access["shares"]] == ["guest"]
     path = re.sub("^https?://[^/]+", "", invitation["url"])
     return {**invitation, "path": path}
 

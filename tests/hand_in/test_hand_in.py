@@ -123,8 +123,8 @@ async def test_videos_join_the_series_of_the_link_while_its_maker_may_edit_it(
     await execute("DELETE FROM series WHERE id = %s", shared)
     await handed_in(anyone, path)
     assert await Video.all().count() == 3
-    others = await make_series(admin, title="Hidden", visibility="private")
-    for unknown, status in ((others, 404), ("x", 422)):
+    other_upload = await make_series(admin, title="Hidden", visibility="private")
+    for unknown, status in ((other_upload, 404), ("x", 422)):
         form = {**FORM, "seriesId": unknown}
         assert (await send_fields(editor, "/hand-ins", **form)).status_code == status
 

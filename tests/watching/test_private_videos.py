@@ -85,9 +85,9 @@ async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
         polls = {"/library/progress": visible | {"with a page"}}
         if name in ("admin", "its editor", "another editor", "contributor"):
             polls["/videos/progress"] = visible
-        for path, shown in polls.items():
+        for path, titles_shown in polls.items():
             page = await text_of(await sender.get(f"{path}?{query}"))
-            assert listed(page) == shown, (name, path)
+            assert listed(page) == titles_shown, (name, path)
         for video in videos:
             for kind in ("videos", "embed"):
                 answer = await sender.get(f"/oembed?url={public_url}/{kind}/{video.id}")

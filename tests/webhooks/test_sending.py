@@ -146,10 +146,10 @@ def test_pauses_grow_to_a_day_and_heed_the_receiver() -> None:
 async def test_webhook_that_is_gone_or_fails_for_five_days_is_disabled(
     client: Client, resources: WebContext
 ) -> None:
-    async with receiving() as gone, receiving() as failing:
-        gone.status = 410
+    async with receiving() as deleted, receiving() as failing:
+        deleted.status = 410
         failing.status = 503
-        webhooks = [await add_webhook(client, receiver.url) for receiver in (gone, failing)]
+        webhooks = [await add_webhook(client, receiver.url) for receiver in (deleted, failing)]
         for _ in range(2):
             await published(client)
             await send_due(resources.config)
