@@ -298,7 +298,10 @@ def visible_to(reader: Principal) -> sql.Composable:
 
 
 def with_public_pages(condition: sql.Composable) -> sql.Composable:
-    """Return a condition that also holds for videos whose page everyone may see."""
+    """Return a condition for videos, widened to private ones whose page everyone may see.
+
+    As `listed_for`, it names columns without a table.
+    """
     is_public = sql.SQL("visibility = 'private' AND has_public_page AND approval IS NULL")
     return sql_with("({condition} OR {is_public})", condition=condition, is_public=is_public)
 

@@ -214,7 +214,7 @@ async def principal() -> Principal:
 
 
 def identify_as(caller: Principal) -> None:
-    """Set the caller of the current request, whose view has verified a credential by itself."""
+    """Set the caller of the current request, for a view that verifies its own credential."""
     setattr(g, PRINCIPAL, caller)
     act_as(caller, address=state_of(request.scope).client)
 

@@ -339,9 +339,10 @@ async def _insert_video(submission: Submission, source: ObjectInfo, audience: Au
 
 
 async def submit_if_required(video_id: UUID) -> None:
-    """Let an approved or new video wait for approval if its owner is a contributor.
+    """Set a new or approved video to waiting for approval if its owner is a contributor.
 
-    The transaction has created or locked the video. A pending video keeps its state.
+    A video that waits already or was refused stays so. The caller's transaction has created or
+    locked the video.
     """
     if await fetch_rows(SUBMIT, video_id):
         await record_outcome(EventType.SUBMITTED, video_id)

@@ -42,10 +42,10 @@ def check_visible(audience: Audience | None, reader: Principal) -> Audience:
 
 
 async def fetch_unlocked_in_series(unlock_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Return the unlock ids of videos that the passwords of series open.
+    """Return the unlock ids of the videos that the passwords of some series open.
 
-    `unlock_ids` are those of the series. Their passwords open the videos that have one themselves
-    and that the owner of the series may edit.
+    `unlock_ids` are those of the series. The password of a series opens those of its videos that
+    have a password, too, and that the owner of the series may edit.
     """
     rows = await fetch_rows(UNLOCKED_IN_SERIES, list(unlock_ids))
     return frozenset(row["unlock_id"] for row in rows)

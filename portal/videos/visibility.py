@@ -165,7 +165,10 @@ def mergeable(
 
 
 def private_only_fault(visibility: Visibility, member: str, *, is_chosen: bool) -> str | None:
-    """Return what is wrong with a member of `PRIVATE_ONLY`, and the remedy; None if nothing is."""
+    """Return why a video of this visibility can't have a setting of private videos; None if it can.
+
+    `member` is a key of `PRIVATE_ONLY`, and `is_chosen` tells whether the setting is on.
+    """
     return PRIVATE_ONLY[member] if is_chosen and visibility is not Visibility.PRIVATE else None
 
 

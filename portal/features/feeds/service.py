@@ -65,9 +65,10 @@ class Episode:
 
 
 async def read_episodes(videos: Sequence[Video], suffix: str, *, quota: Quota) -> list[Episode]:
-    """Return the videos whose files with this suffix are ready.
+    """Return those of the videos whose files with this suffix (`m4a` or `mp4`) are ready.
 
-    Missing files are requested, and the files of all videos are kept.
+    Missing files are requested as far as the owner's storage quota allows, and none of the files is
+    removed within 30 days.
     """
     files = await _usable_files(videos, suffix)
     await _request_missing(videos, files, quota)

@@ -129,9 +129,10 @@ async def revoke(link_id: UUID, *, by: Principal) -> None:
 
 
 async def require_link(secret: str, *, max_source_bytes: int) -> Row:
-    """Return the live link of a secret. Raises `LinkNotValid`.
+    """Return the link of a secret, as columns of `LIVE`. Raises `LinkNotValid` if it has ended.
 
-    `max_source_bytes` is the portal's limit of the size of a file, or 0.
+    Its `max_bytes` is at most `max_source_bytes`, the portal's limit of the size of a file; 0 is no
+    limit.
     """
     rows = await fetch_rows(LIVE, max_source_bytes, digest(secret))
     if not rows:

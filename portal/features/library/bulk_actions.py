@@ -103,9 +103,10 @@ async def apply() -> ResponseReturnValue:
 async def change_selected(
     action: str, fields: MultiDict[str, str], change: Change | None
 ) -> ResponseReturnValue:
-    """Change the videos that a form selects; redirect to its page with a toast about the results.
+    """Change the videos that a form selects; redirect to the form's page with a toast about it.
 
-    `change` is None if the form lacks the action's value.
+    The permission that is needed and the words of the toast depend on the action. If the form lacks
+    the action's value, `change` is None: nothing is changed, and the toast says so.
     """
     ids = _selected_ids(fields)
     if not ids:

@@ -225,7 +225,7 @@ class ViewersQuery(ClosedShape):
 
 @blueprint.app_template_global()
 async def names_viewer(video: Video) -> bool:
-    """Return whether the editors of a video learn who the sender is, and what they watch."""
+    """Return whether the editors of a video learn who the viewer is that sends the request."""
     return (
         video.status is VideoStatus.READY
         and reports_url() is not None

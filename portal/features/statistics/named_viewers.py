@@ -79,7 +79,10 @@ class NamedViewers(Shape):
 
 
 def change_row(report: Row, before: ViewerDay, after: ViewerDay) -> Row:
-    """Return what a report of a named viewer adds, as a row of `ADD_CHANGES`."""
+    """Return what a player's report about a named viewer adds, as a row for `ADD_CHANGES`.
+
+    It is the difference of the viewer's day `before` and `after` the report.
+    """
     return {
         "video_id": report["video_id"],
         "viewer": report["named_viewer"]["id"],
