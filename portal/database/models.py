@@ -93,7 +93,8 @@ class Upload(Model):
     completion, or a signed part. The key of a discarded upload can no longer be used.
     `is_compared` says that the file was still its video's source after its upload URL had expired,
     and so after the last moment at which someone could have replaced the file. The browser whose
-    secret has the `sender_digest` began it by a hand-in link.
+    secret has the `sender_digest` began it by a hand-in link, and continues it until
+    `sender_until`. Its file may have `sender_max_bytes`; None is the portal's limit.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -107,6 +108,8 @@ class Upload(Model):
     active_at: datetime | None = fields.DatetimeField(null=True)
     owner_id: UUID | None = fields.UUIDField(null=True)
     sender_digest: str | None = fields.CharField(max_length=64, null=True)  # type: ignore[assignment]  # null is untyped
+    sender_max_bytes: int | None = fields.BigIntField(null=True)
+    sender_until: datetime | None = fields.DatetimeField(null=True)
     created_at = fields.DatetimeField(auto_now_add=True)
 
     class Meta:

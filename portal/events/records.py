@@ -133,6 +133,10 @@ class VideoDetails(Shape):
     """Details of a video beside its record."""
 
     visibility: Visibility = Field(description="`public`, `unlisted` or `private`.")
+    approval: Approval = Field(
+        description="`approved`, or `waiting` or `refused`: then only its owner and the people who "
+        "may approve see the video, whatever its visibility."
+    )
     duration_seconds: float | None = Field(description="Null until it is known.")
     page_url: Uri = Field(description="Address of the video's page.")
     embed_url: Uri = Field(description="Address of the player for a frame.")
@@ -165,6 +169,7 @@ def details_of(config: Config, video_id: UUID | str, columns: Mapping[str, Any])
     page_url = f"{config.public_url}/videos/{video_id}"
     return VideoDetails(
         visibility=columns["visibility"],
+        approval=columns["approval"] or Approval.APPROVED,
         duration_seconds=columns["duration_s"],
         page_url=page_url,
         embed_url=f"{config.public_url}/embed/{video_id}",

@@ -1,5 +1,6 @@
 """Addresses of a video, its own and those that contain the permission to watch it, and of pages."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -77,7 +78,7 @@ async def _base_for_sender(video_id: UUID, audience: Audience) -> str:
     sender = await principal() if audience.is_private else ANYONE
     if audience.is_locked and audience.unlock_id in unlocked_ids():
         return await unlocked_base(video_id, audience.unlock_id)
-    if sender.account_id is None:
+    if sender.account_id is None or not replace(sender, unlocked_ids=frozenset()).may_see(audience):
         return web.config.public_url
     token = PlaybackToken(video_id, _own_expiry(), account_id=sender.account_id)
     return await _token_base(token, web)

@@ -7,6 +7,7 @@ are in `accounts.permissions`.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import Enum
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -16,6 +17,7 @@ from quart import Quart, current_app, g, request
 
 from portal import errors
 from portal.accounts.audit import act_as
+from portal.accounts.people import fetch_principals
 from portal.accounts.permissions import (
     ANYONE,
     EVERYONES,
@@ -237,13 +239,24 @@ async def require_own_upload(upload: Upload | None) -> Upload:
 
     Raise `UploadNotIssued` if it is missing or of others, and as `Principal.require`.
     """
-    if upload is not None and upload.sender_digest == sender_digest():
+    if upload is not None and await _is_senders(upload):
         return upload
     (await principal()).require(Action.PUBLISH)
     own_id = await account_id()
     if upload is None or own_id not in (None, upload.owner_id):
         raise errors.UploadNotIssued
     return upload
+
+
+async def _is_senders(upload: Upload) -> bool:
+    """Return whether the browser began an upload by a link that has not ended, of a publisher."""
+    has_ended = upload.sender_until is None or upload.sender_until <= datetime.now(UTC)
+    if has_ended or upload.sender_digest != sender_digest():
+        return False
+    if upload.owner_id is None:
+        return True
+    makers = await fetch_principals([upload.owner_id])
+    return makers.get(upload.owner_id, ANYONE).may(Action.PUBLISH)
 
 
 def sender_digest() -> str:

@@ -31,7 +31,7 @@ from portal.database.connection import (
     run_query,
     sql_with,
 )
-from portal.database.models import Video
+from portal.database.models import Approval, Video
 from portal.database.search import tag_query
 from portal.text import split_tags
 from portal.videos.library_queries import Cursor, LibraryQuery, Match, Order, Tier
@@ -332,10 +332,14 @@ def _filters(query: LibraryQuery) -> sql.Composable:
         conditions.append(sql_with("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
     if query.status is not None:
         conditions.append(sql_with("status = {status}", status=query.status.value))
+    pending = query.approval
+    if pending is Approval.APPROVED:
+        conditions.append(sql.SQL("approval IS NULL"))
+        pending = None
     for condition, value in (
         ("owner_id = {value}", query.owner_id),
         ("visibility = {value}", query.visibility and query.visibility.value),
-        ("approval = {value}", query.approval and query.approval.value),
+        ("approval = {value}", pending and pending.value),
         ("created_at > {value}", query.created_after),
         ("created_at < {value}", query.created_before),
         ("updated_at > {value}", query.updated_after),

@@ -153,7 +153,7 @@ class LibraryQuery:
     # Filter for videos of others in which the reader has this right by name or by a group.
     shared: Right | None = None
     visibility: Visibility | None = None
-    # Filter for waiting or for refused videos.
+    # Filter for approved, waiting or refused videos.
     approval: Approval | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None

@@ -11,15 +11,12 @@ from portal.events.records import AUDIENCE_COLUMNS
 # Columns of the audience of a series, which has no public page.
 SERIES_AUDIENCE = (*AUDIENCE_COLUMNS, "unlock_id")
 AUDIENCE = f"SELECT {', '.join(SERIES_AUDIENCE)} FROM series WHERE id = %s"  # noqa: S608
-# Only videos that the owner of the series may edit. Otherwise people with whom a video is shared
-# could open it to others by a series of their own.
+# Only videos that were added by people who may edit them. Otherwise people with whom a video is
+# shared could open it to others by a series.
 UNLOCKED_IN_SERIES = """
 SELECT video.unlock_id FROM series
 JOIN series_videos ON series_id = series.id JOIN publications video ON video.id = video_id
-WHERE series.unlock_id = ANY (%s) AND video.unlock_id IS NOT NULL AND (
-  series.owner_id = video.owner_id OR series.owner_id = ANY (video.editor_ids)
-  OR EXISTS (SELECT FROM accounts WHERE id = series.owner_id AND role IN ('owner', 'admin'))
-)
+WHERE series.unlock_id = ANY (%s) AND video.unlock_id IS NOT NULL AND added_by_editor
 """
 
 
@@ -45,7 +42,7 @@ async def fetch_unlocked_in_series(unlock_ids: Collection[UUID]) -> frozenset[UU
     """Return the unlock ids of the videos that the passwords of some series open.
 
     `unlock_ids` are those of the series. The password of a series opens those of its videos that
-    have a password, too, and that the owner of the series may edit.
+    have a password, too, and that were added by somebody who may edit them.
     """
     rows = await fetch_rows(UNLOCKED_IN_SERIES, list(unlock_ids))
     return frozenset(row["unlock_id"] for row in rows)

@@ -66,6 +66,11 @@ async def test_contributors_video_waits_is_refused_submitted_again_and_approved(
     assert await waiting_ids(editor) == await waiting_ids(contributor) == [video["id"]]
     assert await waiting_ids(nobody) == []
     assert (await nobody.get(path)).status_code == 404
+    # Programs that show videos to others can tell.
+    listed = await answered(await editor.get("/api/videos?visibility=public&include=details"))
+    assert [record["details"]["approval"] for record in listed["videos"]] == ["waiting"]
+    approved = await answered(await editor.get("/api/videos?approval=approved"))
+    assert approved["videos"] == []
     await problem(await put(contributor, video["id"], APPROVED), 403, "not_allowed")
     blank = await put(editor, video["id"], {"state": "refused", "reason": " "})
     assert set(await faults(blank)) == {"/reason"}

@@ -15,8 +15,8 @@ const NO_LIMITS = { size_bytes: 0, duration_s: 0, pixels: 0 };
 const SIZE_BYTES = 1000;
 const LARGE_BYTES = 100 * MIB;
 const METADATA = { title: "Sea", description: "", categoryIds: [1], tags: "" };
-const DETAILS = { ...METADATA, visibility: "private", share: "" };
-const BLANK = { title: "", description: "", categoryIds: [], tags: "", visibility: "unlisted", share: "" };
+const DETAILS = { ...METADATA, visibility: "private", share: "", series: "" };
+const BLANK = { title: "", description: "", categoryIds: [], tags: "", visibility: "unlisted", share: "", series: "" };
 
 /** A file of a thousand bytes. */
 function film(name, type = "video/mp4") {
@@ -486,11 +486,11 @@ test("names are applied to all uploads, and members are more viewers than a priv
 });
 
 test("details that an earlier version saved are complete", () => {
-  const { share, ...earlier } = DETAILS;
+  const { share, series, ...earlier } = DETAILS;
   const request = { ...earlier, fileName: "a.mp4", key: "videos/k.mp4" };
   const [upload] = after(start(), { type: "restored", saved: [saved({ details: earlier, request })] }).uploads;
   assert.deepEqual(upload.details, DETAILS);
-  assert.deepEqual(upload.request, { ...request, share });
+  assert.deepEqual(upload.request, { ...request, share, series });
 });
 
 test("only the removal of stored data asks for confirmation", () => {

@@ -12,7 +12,7 @@ import { newUpload, withTransferUpdate } from "../../static/src/publishing/uploa
 import { statusOf } from "../../static/src/publishing/texts.js";
 
 const MIB = 2 ** 20;
-const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private", share: "" };
+const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private", share: "", series: "" };
 
 test("the parts of the largest file are complete, in order, and at most ten thousand", () => {
   const sizeBytes = 5 * 2 ** 40;

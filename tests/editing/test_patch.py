@@ -124,6 +124,7 @@ async def test_records_have_the_members_that_include_names(client: Client) -> No
     page = f"http://127.0.0.1:8000/videos/{video.id}"
     details = {
         "visibility": "unlisted",
+        "approval": "approved",
         "durationSeconds": None,
         "pageUrl": page,
         "embedUrl": page.replace("/videos/", "/embed/"),

@@ -16,7 +16,7 @@ from aged_videos import hence, tidy
 from api_client import problem
 from page_rows import change_video
 from passes import ready_video, tools_for
-from playable_videos import Cast, make_ready
+from playable_videos import PENDING, Cast, make_ready
 from quart import Quart
 from quart.typing import TestClientProtocol as Client
 from signed_in import Sender, configure, make_account, person, signed_in, text_of
@@ -262,9 +262,9 @@ async def test_private_feed_has_what_its_account_finds_until_the_key_is_revoked(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     olga = await make_account("olga")
-    vera = await make_account("vera", Role.VIEWER)
+    vera = await make_account("vera", Role.EDITOR)
     sender = await signed_in(app, vera)
-    for audience in ("public", "private", "for members"):
+    for audience in ("public", "private", "for members", PENDING):
         await make_named(resources, olga, audience, audience)
     former = await make_key(sender)
     key = await make_key(sender)

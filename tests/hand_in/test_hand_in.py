@@ -5,6 +5,7 @@ import html
 import logging
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,16 @@ from api_client import RAW_FILE, answered, faults, metadata, problem, put
 from page_texts import fault_of, page, send, value_of, words_of
 from quart import Quart, Response
 from series_calls import make_series, put_audience, videos_of
-from signed_in import OWN_PAGE, Sender, configure, make_account, make_upload, send_fields, signed_in
+from signed_in import (
+    OWN_PAGE,
+    Sender,
+    configure,
+    make_account,
+    make_upload,
+    person,
+    send_fields,
+    signed_in,
+)
 from upload_client import put_to, start
 
 from portal.accounts import people
@@ -156,6 +166,32 @@ async def test_large_file_arrives_in_parts_from_the_browser_that_began_it_alone(
     assert len((await answered(await ben.get(address)))["parts"]) == 1
     assert (await answered(await ben.post(f"{address}/complete")))["state"] == "stored"
     assert (await hand_in(ben, path, upload["key"])).status_code == 204
+
+
+async def test_parts_keep_to_the_size_and_the_end_of_the_link(
+    editor: Sender, edith: Account, olga: Account, anyone: Sender
+) -> None:
+    path = await make_link(editor, maxMegabytes="1")
+    ben, upload = await begin(anyone, path)
+    large = await start(ben, upload["key"], 1_000_001)  # type: ignore[arg-type]
+    assert set(await faults(large)) == {"/sizeBytes"}
+    state = await answered(await start(ben, upload["key"], 1_000_000), 201)  # type: ignore[arg-type]
+    part = f"/api/uploads/{state['uploadId']}/parts/1"
+    await answered(await ben.post(part))
+    await people.disable(edith.id, by=person(olga))
+    await problem(await ben.post(part), 401, "not_signed_in")
+    await people.enable(edith.id, by=person(olga))
+    await answered(await ben.post(part))
+    await Upload.filter(key=upload["key"]).update(sender_until=datetime.now(UTC))
+    await problem(await ben.post(part), 401, "not_signed_in")
+
+
+async def test_senders_leave_no_answers_that_are_kept(editor: Sender, anyone: Sender) -> None:
+    ben, _ = await begin(anyone, await make_link(editor))
+    await execute("DELETE FROM idempotency_keys")
+    headers = {"Idempotency-Key": "made-up"}
+    assert (await ben.post("/api/uploads", json={}, headers=headers)).status_code == 422
+    assert await fetch_rows("SELECT FROM idempotency_keys") == []
 
 
 async def test_link_grants_nothing_else(

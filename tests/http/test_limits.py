@@ -66,7 +66,6 @@ def test_routes_declare_limits_that_differ_from_the_defaults(config: Config) -> 
         "POST /videos/<video_id>/unlock": Rate.SIGN_IN,
         "POST /series/<series_id>/unlock": Rate.SIGN_IN,
         "POST /welcome/guest/<secret>": Rate.SIGN_IN,
-        "GET /hand-in/<secret>": Rate.SIGN_IN,
         "GET /statistics": Rate.LISTING,
         "GET /statistics.csv": Rate.LISTING,
         "GET /api/statistics": Rate.LISTING,

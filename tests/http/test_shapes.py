@@ -135,7 +135,8 @@ def body_shapes(base: type[ClosedShape] = ClosedShape) -> Iterator[type[ClosedSh
         yield from body_shapes(shape)
 
 
-def test_numbers_are_numbers() -> None:
+@pytest.mark.usefixtures("app")
+async def test_numbers_are_numbers() -> None:
     """Neither true and false nor texts, which pydantic reads as numbers unless told otherwise."""
     checked = set()
     for shape in body_shapes():

@@ -44,7 +44,14 @@ async def test_editor_finds_all_own_videos_and_no_others(
         listing = await read(sender, TABLE)
         assert listing.titles == [own]
         assert "<h1>My videos</h1>" in listing.text
-        tabs = ["All videos", "Series", "Shared with me", "My videos", "Statistics"]
+        tabs = [
+            "All videos",
+            "Series",
+            "Shared with me",
+            "My videos",
+            "Hand-in links",
+            "Statistics",
+        ]
         for there, path in (("My videos", TABLE), ("All videos", "/")):
             marked = [f"{name}*" if name == there else name for name in tabs]
             assert tabs_of((await read(sender, path)).text) == marked

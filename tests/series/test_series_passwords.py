@@ -105,7 +105,10 @@ async def test_opening_ends_with_the_password_and_with_the_place_in_the_series(c
     viewer = await knowing(cast.senders["nobody"][0], series_id)
     first, second = (f"/videos/{video.id}" for video in videos)
     # Addresses for other players would outlast the place in the series, so they have no permission.
-    assert "/p/" not in (await answered(await viewer.get(f"/api{first}")))["playbackUrl"]
+    member = cast.senders["viewer"][0]
+    cookies = f"{member.headers['Cookie']}; {viewer.headers['Cookie']}"
+    for browser in (viewer, Sender(member.app, {**member.headers, "Cookie": cookies})):
+        assert "/p/" not in (await answered(await browser.get(f"/api{first}")))["playbackUrl"]
     await answered(await put_videos(editor, series_id, ids_of(videos[1:])))
     assert await status_of(viewer, first) == 403
     assert await status_of(viewer, second) == 200
@@ -114,20 +117,28 @@ async def test_opening_ends_with_the_password_and_with_the_place_in_the_series(c
         assert await status_of(viewer, path) == 403
 
 
-async def test_series_of_others_open_only_videos_that_their_owners_may_edit(cast: Cast) -> None:
+async def test_series_opens_only_videos_that_were_added_by_their_editors(cast: Cast) -> None:
     eve = (await ids_named("eve@example.org"))[0]
-    for name, editor_ids, status in (
-        ("another editor", [], 403),
-        ("another editor", [eve], 200),
-        ("admin", [], 200),
+    share = {"name": "eve@example.org", "right": "edit"}
+    for owner, adder, editor_ids, status in (
+        ("another editor", "another editor", [], 403),
+        ("another editor", "another editor", [eve], 200),
+        # Whoever owns the series, or owns it later.
+        ("admin", "another editor", [], 403),
+        ("admin", "admin", [], 200),
     ):
         video = await cast.make_ready("with a password")
         await change_video(video.id, admitted_ids=[eve], editor_ids=editor_ids)
-        sender = cast.senders[name][0]
-        series_id = await make_series(sender, video)
-        await answered(await put_audience(sender, series_id, password=WORD))
+        series_id = await make_series(cast.senders[owner][0], visibility="private")
+        shares = [share] if owner != adder else []
+        audience = {"password": WORD, "shares": shares}
+        await answered(await put_audience(cast.senders[owner][0], series_id, **audience))
+        await answered(await put_videos(cast.senders[adder][0], series_id, [str(video.id)]))
+        # Another order by somebody else changes nothing.
+        await answered(await put_videos(cast.senders["admin"][0], series_id, [str(video.id)]))
         viewer = await knowing(cast.senders["nobody"][0], series_id)
-        assert await status_of(viewer, f"/videos/{video.id}") == status, (name, editor_ids)
+        answer = await status_of(viewer, f"/videos/{video.id}")
+        assert answer == status, (owner, adder, editor_ids)
 
 
 async def test_password_is_hashed_stays_with_other_changes_and_leaves_with_the_privacy(

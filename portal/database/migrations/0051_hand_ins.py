@@ -32,7 +32,9 @@ CREATE TABLE hand_in_files (
 CREATE INDEX hand_in_files_sender ON hand_in_files (hand_in_id, sender_digest);
 ALTER TABLE uploads
   ADD COLUMN hand_in_id uuid,
-  ADD COLUMN sender_digest varchar(64);
+  ADD COLUMN sender_digest varchar(64),
+  ADD COLUMN sender_max_bytes bigint,
+  ADD COLUMN sender_until timestamptz;
 CREATE INDEX uploads_hand_in ON uploads (hand_in_id) WHERE hand_in_id IS NOT NULL;
 """
 

@@ -46,9 +46,9 @@ async def get_approval(id: str) -> Response:
 async def put_approval(id: str) -> Response:
     """Approve, refuse or submit a video.
 
-    Editors, admins and owners approve or refuse a video that waits. Who may edit a refused video
-    submits it again by `waiting`. If someone else has decided meanwhile, nothing is written, and
-    `present` has the recorded state.
+    Editors, admins and owners approve or refuse a video that waits. People who may edit a refused
+    video submit it again by `waiting`. If someone else has decided meanwhile, nothing is written,
+    and `present` has the recorded state.
     """
     video_id = await require_video(id)
     record = validated(ApprovalRecord, await read_json())

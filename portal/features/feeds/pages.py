@@ -95,7 +95,11 @@ async def feed() -> Response:
     videos = await fetch_in_order([] if page.text else page.video_ids)
     suffix = "m4a" if request.args.get("kind") == "audio" else "mp4"
     episodes = await service.read_episodes(
-        [video for video in videos if reader.may_list(audience_of(video))],
+        [
+            video
+            for video in videos
+            if video.approval is None and reader.may_list(audience_of(video))
+        ],
         suffix,
         quota=web_context().quota,
     )

@@ -19,10 +19,9 @@ from portal.http.auth import Policy, policy, principal, require_own_upload, send
 from portal.http.composition import web_context
 from portal.http.cookies import SENDER
 from portal.http.json_bodies import json_response, read_json
-from portal.http.schemas.base import ClosedShape, Text
+from portal.http.schemas.base import ClosedShape, Text, WholeNumber
 from portal.http.schemas.metadata import CategoryId, FileName, Title, UploadKey
 from portal.http.schemas.validation import validated
-from portal.http.server.limits import Rate
 from portal.text import whole_number
 from portal.uploads import service as uploads
 
@@ -33,9 +32,9 @@ class HandInForm(ClosedShape):
     """Form for a new link. The largest size of a file is None for that of the portal."""
 
     name: Text = Field(min_length=1, max_length=MAX_NAME_LENGTH)
-    days: int = Field(ge=1, le=365)
-    max_files: int = Field(ge=1, le=1000)
-    max_megabytes: int | None = Field(ge=1)
+    days: WholeNumber = Field(ge=1, le=365)
+    max_files: WholeNumber = Field(ge=1, le=1000)
+    max_megabytes: WholeNumber | None = Field(ge=1)
     category_id: CategoryId
     series_id: UUID | None
 
@@ -92,7 +91,7 @@ async def revoke(link_id: UUID) -> ResponseReturnValue:
 
 
 @blueprint.get("/hand-in/<secret>")
-@policy(Policy.ANYONE, rate=Rate.SIGN_IN)
+@policy(Policy.ANYONE)
 async def page(secret: str) -> str:
     """Show the form for a file, and the files that the browser has handed in."""
     link = await service.require_link(

@@ -1,7 +1,7 @@
 """Use cases of hand-in links: make and revoke one, begin an upload by it, and hand the file in.
 
-Whoever hands a file in has no account: the digest of a secret in their browser tells their uploads
-from those of others. A video, its row in `hand_in_files` and the link's count are committed
+People who hand a file in have no account: the digest of a secret in their browser tells their
+uploads from those of others. A video, its row in `hand_in_files` and the link's count are committed
 together. The count locks the row of the link, so concurrent requests can't exceed the maximum.
 """
 
@@ -51,11 +51,12 @@ SELECT link.id, link.name, owner_id, category_id, series_id, max_files, received
 FROM hand_ins link LEFT JOIN accounts account ON account.id = owner_id
 WHERE digest = %s AND expires_at > now() AND (is_disabled OR role = 'viewer') IS NOT TRUE
 """
+LOCK = "SELECT FROM hand_ins WHERE id = %s FOR UPDATE"
 # Ten more uploads may be begun than the link takes files, so that abandoned ones don't use it up.
 BEGIN = """
 INSERT INTO uploads (id, key, file_name, content_type, owner_id, created_at, hand_in_id,
-                     sender_digest)
-SELECT %s, %s, %s, %s, owner_id, now(), id, %s FROM hand_ins
+                     sender_digest, sender_max_bytes, sender_until)
+SELECT %s, %s, %s, %s, owner_id, now(), id, %s, max_bytes, expires_at FROM hand_ins
 WHERE id = %s AND received_files < max_files AND max_files + 10 > (
   SELECT count(*) FROM uploads WHERE hand_in_id = hand_ins.id AND NOT is_discarded
 )
@@ -149,10 +150,12 @@ async def begin(
     maker's quota is used up.
     """
     upload = await begin_upload(file_name, content_type, owner_id=link["owner_id"], quota=quota)
-    if not await execute(
-        BEGIN, upload.id, upload.key, file_name, content_type, sender_digest, link["id"]
-    ):
-        raise LinkNotValid
+    values = (upload.id, upload.key, file_name, content_type, sender_digest, link["id"])
+    async with transaction():
+        # Uploads are counted by a later statement, which sees those of concurrent requests.
+        await execute(LOCK, link["id"])
+        if not await execute(BEGIN, *values):
+            raise LinkNotValid
     return upload
 
 

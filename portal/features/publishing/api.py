@@ -179,8 +179,8 @@ class VideosQuery(ClosedShape):
         None, description="Earliest time of the last change, exclusive."
     )
     visibility: Visibility | None = Field(None, description="Visibility of the videos.")
-    approval: Literal[Approval.WAITING, Approval.REFUSED] | None = Field(
-        None, description="Videos that wait for approval, or were refused it."
+    approval: Approval | None = Field(
+        None, description="Approved videos, those that wait for approval, or refused ones."
     )
     owner: Text = Field(
         "", description="E-mail address of the owner. Only admins may name other accounts."

@@ -111,8 +111,11 @@ async def start_upload() -> Response:
     web = web_context()
     # Without a setting, the limit is that of storage.
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
-    requested = validated(StartUploadRequest, await json_bodies.read_json(), context=largest)
+    body = await json_bodies.read_json()
+    requested = validated(StartUploadRequest, body, context=largest)
     upload = await require_own_upload(await uploads.find(requested.key))
+    if upload.sender_max_bytes is not None:
+        validated(StartUploadRequest, body, context=min(largest, upload.sender_max_bytes))
     view, is_new = await uploads.start(
         upload.id, requested.size_bytes, storage=web.storage, quota=web.quota
     )

@@ -101,8 +101,9 @@ ORDER BY created_at, id FOR KEY SHARE
 MEMBERS = "SELECT video_id FROM series_videos WHERE series_id = %s ORDER BY position"
 REMOVE_OTHERS = "DELETE FROM series_videos WHERE series_id = %s AND video_id <> ALL (%s)"
 PLACE = """
-INSERT INTO series_videos (series_id, video_id, position)
-SELECT %s, id, number FROM unnest(%s::uuid[]) WITH ORDINALITY AS member (id, number)
+INSERT INTO series_videos (series_id, video_id, position, added_by_editor)
+SELECT {series_id}, id, number, {may_edit} FROM publications
+JOIN unnest({ids}::uuid[]) WITH ORDINALITY AS member (video_id, number) ON video_id = id
 ON CONFLICT (series_id, video_id) DO UPDATE SET position = excluded.position
 WHERE series_videos.position <> excluded.position
 """
@@ -359,7 +360,8 @@ async def _arrange(
             return
         check_version(str(series.version), versions, SeriesChanged)
         await execute(REMOVE_OTHERS, series_id, arranged)
-        await execute(PLACE, series_id, arranged)
+        place = sql_with(PLACE, series_id=series_id, ids=arranged, may_edit=editable_by(by))
+        await run_query(place)
         await execute(TOUCH, series_id)
         await record_action(AuditAction.SERIES_VIDEOS_CHANGED, series_id)
 

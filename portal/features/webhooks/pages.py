@@ -186,6 +186,7 @@ def _example_request() -> str:
     }
     columns = {
         "visibility": "public",
+        "approval": None,
         "duration_s": 61.5,
         "has_poster": True,
         "failure_code": None,
