@@ -53,12 +53,11 @@ async def test_film_is_handed_in_on_a_phone_and_is_the_makers(
     received = sender.locator("#received")
     await hand_in(sender, short_video, "The harbour")
     await expect(received.get_by_text("The harbour")).to_be_visible()
-    await expect(received.get_by_text("being processed.")).to_be_visible()
     assert await sender.evaluate(SMALL_TARGETS) == []
 
     # An upload in parts is paused, continued, and continued again after a reload.
     large = padded(short_video, tmp_path / "large.mp4", 20 * MIB)
-    slow_line = await slow_down(sender, 2 * MIB)
+    slow_line = await slow_down(sender, MIB // 4)
     await hand_in(sender, large, "The bridge")
     figure = sender.locator("[data-figure]")
     await expect(figure).to_have_text(re.compile(r"^[1-9]\d?%"))
@@ -66,7 +65,7 @@ async def test_film_is_handed_in_on_a_phone_and_is_the_makers(
     await sender.get_by_role("button", name="Pause").click()
     await expect(sender.get_by_text("The upload of “large.mp4”")).to_be_visible()
     await sender.get_by_role("button", name="Hand in").click()
-    await expect(figure).to_have_text(re.compile(r"^[1-9]\d?%"))
+    await expect(sender.get_by_role("button", name="Pause")).to_be_visible()
     sender.on("dialog", lambda dialog: dialog.accept())
     await sender.reload()
     await slow_line.detach()

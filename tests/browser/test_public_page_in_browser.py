@@ -9,7 +9,10 @@ from running_portal import LivePortal
 # Browsers log refused requests as errors.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (403|404)")]
 WORD = "open sesame"
-ADD = "INSERT INTO series_videos (series_id, video_id, position) SELECT id, %s, 1 FROM series"
+ADD = """
+INSERT INTO series_videos (series_id, video_id, position, added_by_editor)
+SELECT id, %s, 1, true FROM series
+"""
 
 
 async def test_owner_opens_the_page_and_visitors_learn_whom_to_ask(
