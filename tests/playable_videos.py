@@ -69,7 +69,7 @@ AUDIENCES = {
     "for a group": (Visibility.PRIVATE, False, "Choir"),
     "for one person": (Visibility.PRIVATE, False, "paul@example.org"),
     "for a guest": (Visibility.PRIVATE, False, "gina@example.org"),
-    # Whatever its owner has chosen.
+    # The owner has chosen a public video, shared with a group; it still waits for approval.
     PENDING: (Visibility.PUBLIC, False, "Choir"),
     "with a page": (Visibility.PRIVATE, False, ""),
     "with a password": (Visibility.PRIVATE, False, ""),

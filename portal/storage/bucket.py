@@ -126,7 +126,7 @@ class Storage:
     async def pieces(self, key: str, *, begin: int, end: int) -> AsyncIterator[bytes]:
         """Yield the bytes of an object from `begin` to before `end`. Raise `ObjectMissing`.
 
-        Each piece is a request of its own, so that slow readers don't occupy connections.
+        Each piece is a separate request, so that slow readers don't occupy connections.
         """
         for start in range(begin, end, PIECE_BYTES):
             last = min(start + PIECE_BYTES, end) - 1

@@ -44,7 +44,7 @@ HAS_VERSION = "size_bytes IS NOT NULL"
 IN_SERIES = "id IN (SELECT video_id FROM series_videos WHERE series_id = {series_id}::uuid)"
 # Videos that a walk along an order reads before all matches are fetched by the index.
 WALK_STEPS = 2_000
-# For the whole library: most videos match, and reading stops at the limit.
+# Count of the library without filters. Most videos match, and reading stops at the limit.
 COUNT = """
 SELECT count(*) AS total FROM (SELECT 1 FROM videos WHERE {where} LIMIT {limit}) AS counted
 """
@@ -257,7 +257,7 @@ async def _count_written(query: LibraryQuery) -> int:
 
 async def _count_matches(query: LibraryQuery, match: Match) -> int:
     """Return the number of videos that match and pass the filters, at most `COUNT_CAP` + 1."""
-    count = COUNT_FOUND if query.is_filtered else COUNT
+    count = COUNT_FOUND if query.is_narrowed else COUNT
     [counted] = await run_query(sql_with(count, where=_where(query, match), limit=COUNT_CAP + 1))
     return int(counted["total"])
 

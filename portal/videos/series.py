@@ -11,8 +11,8 @@ from portal.events.records import AUDIENCE_COLUMNS
 # Columns of the audience of a series, which has no public page.
 SERIES_AUDIENCE = (*AUDIENCE_COLUMNS, "unlock_id")
 AUDIENCE = f"SELECT {', '.join(SERIES_AUDIENCE)} FROM series WHERE id = %s"  # noqa: S608
-# Only videos that were added by people who may edit them. Otherwise people with whom a video is
-# shared could open it to others by a series.
+# Only videos that one of their editors added. Otherwise a person with whom a video is shared could
+# open it to others by a series.
 UNLOCKED_IN_SERIES = """
 SELECT video.unlock_id FROM series
 JOIN series_videos ON series_id = series.id JOIN publications video ON video.id = video_id
@@ -42,7 +42,7 @@ async def fetch_unlocked_in_series(unlock_ids: Collection[UUID]) -> frozenset[UU
     """Return the unlock ids of the videos that the passwords of some series open.
 
     `unlock_ids` are those of the series. The password of a series opens those of its videos that
-    have a password, too, and that were added by somebody who may edit them.
+    have a password, too, and that one of their editors added.
     """
     rows = await fetch_rows(UNLOCKED_IN_SERIES, list(unlock_ids))
     return frozenset(row["unlock_id"] for row in rows)

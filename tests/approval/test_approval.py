@@ -123,7 +123,7 @@ async def test_links_and_passwords_dont_open_a_pending_video(
     assert [(await nobody.get(path)).status_code for path in pages] == [200, 403]
     await change_video(video.id, approval=Approval.WAITING)
     assert [(await nobody.get(path)).status_code for path in pages] == [404, 404]
-    # Its audience as its owner has chosen it follows.
+    # After the approval the audience is what the owner has chosen.
     await answered(await put(editor, video.id, APPROVED))
     assert [(await nobody.get(path)).status_code for path in pages] == [200, 403]
 

@@ -49,7 +49,7 @@ async def test_contributor_asks_again_after_a_refusal_and_the_approved_video_pla
     await editor.get_by_role("link", name="Approvals (1)").click()
     await suits_everyone(editor, "approvals")
     await editor.get_by_role("link", name=TITLE).click()
-    # By keyboard.
+    # The editor refuses it by keyboard.
     await editor.get_by_text("Refuse…").focus()
     await editor.keyboard.press("Enter")
     reason = editor.get_by_label("Reason")

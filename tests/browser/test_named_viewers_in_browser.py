@@ -22,7 +22,7 @@ CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/142.0.0.0 Sa
 NOTE = "Your name and what you watch are shown to the editors of this video."
 FILM_S = 12
 GUIDE = Path(__file__).parents[2] / "docs/embedding-in-other-systems.md"
-# What the examples need of Moodle and WordPress, with PHP's own requests.
+# Classes and functions of Moodle and WordPress that the examples call. They send real requests.
 PRELUDE = r"""
 namespace core_filters { class text_filter {} }
 namespace {

@@ -259,7 +259,7 @@ async def test_long_sitemap_has_pages_that_new_videos_leave_as_they_are(app: Qua
         await make_row(number, created_at=CREATED_AT + timedelta(days=max(number, 2)), **READY)
         for number in range(1, 6)
     ]
-    # It has a place, which it takes once it is ready.
+    # A processing video has a place in the order, and is listed there once it is ready.
     await make_row(6, created_at=CREATED_AT + timedelta(days=3, hours=1))
     expected = [
         str(video.id) for video in sorted(videos, key=lambda video: (video.created_at, video.id))

@@ -128,7 +128,7 @@ async def test_changes_of_a_hidden_series_are_refused_like_those_of_an_unknown_o
 
 
 async def check_refusals(cast: Cast, audience: str, series_id: str, video_id: str) -> None:
-    """Check the answers to changes of a series by an editor who may not edit it."""
+    """Check the answers to changes of a series by an editor without permission to edit it."""
     sender = cast.senders["another editor"][0]
     status = 403 if cast.may_see("another editor", audience) else 404
     body = {"visibility": "public", "signedInOnly": False}
@@ -166,7 +166,8 @@ async def test_editor_who_cannot_see_a_video_leaves_it_at_its_place(cast: Cast) 
     series_id = await make_series(editor, first_video, hidden, last_video)
     share = {"name": "eve@example.org", "right": "edit"}
     await answered(await put_audience(editor, series_id, visibility="public", shares=[share]))
-    first, last = str(first_video.id), str(last_video.id)
+    first = str(first_video.id)
+    last = str(last_video.id)
     assert await videos_of(other, series_id) == [first, last]
     await answered(await put_videos(other, series_id, [last, first]))
     assert await videos_of(editor, series_id) == [last, str(hidden.id), first]

@@ -123,7 +123,7 @@ async def test_series_opens_only_videos_that_were_added_by_their_editors(cast: C
     for owner, adder, editor_ids, status in (
         ("another editor", "another editor", [], 403),
         ("another editor", "another editor", [eve], 200),
-        # Whoever owns the series, or owns it later.
+        # The owner of the series makes no difference.
         ("admin", "another editor", [], 403),
         ("admin", "admin", [], 200),
     ):

@@ -35,12 +35,12 @@ async def test_page_shows_text_and_poster_and_whom_to_ask(cast: Cast) -> None:
     visitor = cast.senders["nobody"][0]
     text = await page(visitor, path)
     words = words_of(text)
-    for shown in ("Heron & crane", "At the harbour.", "birds", "Private", "by Ed Moore"):
-        assert shown in words, shown
+    for visible in ("Heron & crane", "At the harbour.", "birds", "Private", "by Ed Moore"):
+        assert visible in words, visible
     assert "Sign in to watch, or ask the person who published this video." in words
     assert f'href="/sign-in?next=/videos/{video.id}"' in text
     assert 'content="noindex"' in text
-    # Nobody learns the address of the editor, or anything of the film.
+    # The page has neither the e-mail address of the editor nor anything of the film.
     for hidden in (cast.editor.email, "<media-controller", "<video", "12 views", "storyboard"):
         assert hidden not in text, hidden
     [poster] = set(re.findall(rf"/videos/{video.id}/poster\.jpg\?v=[^\"]+", text))
@@ -117,7 +117,7 @@ async def test_page_is_a_choice_of_private_videos_alone(cast: Cast) -> None:
     words = words_of(await send(own, f"{path}/access/panel", fields, 200))
     assert "Visible to: you, admins and owners; the page: everyone" in words
     assert (await visitor.get(path)).status_code == 200
-    # It leaves with the privacy.
+    # A video that was unlisted in between has no public page any more.
     headers = {"If-Match": "*"}
     for visibility in ("unlisted", "private"):
         patch = {"visibility": visibility}

@@ -70,7 +70,7 @@ async def test_every_address_needs_the_password_and_opens_with_it(
     assert (await answered(await knowing_one.get("/api/videos")))["videos"] == []
     refused = await knowing_one.get(f"/api/videos/{other.id}")
     await problem(refused, 403, "password_required")
-    # Its editor needs no password. Other editors need it to watch, and can't edit the video.
+    # The video's own editor needs no password. Other editors need it to watch, and can't edit.
     assert (await cast.senders["its editor"][0].get(f"/videos/{video.id}")).status_code == 200
     assert (await cast.senders["another editor"][0].get(f"/videos/{video.id}")).status_code == 403
     refused = await cast.senders["another editor"][0].get(f"/videos/{video.id}/edit")

@@ -46,7 +46,7 @@ async def get_approval(id: str) -> Response:
 async def put_approval(id: str) -> Response:
     """Approve, refuse or submit a video.
 
-    Editors, admins and owners approve or refuse a video that waits. People who may edit a refused
+    Editors, admins and owners approve or refuse a video that waits. The editors of a refused
     video submit it again by `waiting`. If someone else has decided meanwhile, nothing is written,
     and `present` has the recorded state.
     """

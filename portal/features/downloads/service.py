@@ -238,7 +238,7 @@ async def _require_place(row: Download) -> None:
     waiting = Download.filter(state=DownloadState.WAITING).exclude(video_id=None)
     if await waiting.count() > MAX_WAITING:
         raise DownloadsBusy
-    # Files of feeds count for owners of videos, who may not have requested them.
+    # Files of feeds are requested for the owners of videos, and take none of their places.
     own = waiting.filter(requester=row.requester, kept_until=None)
     if row.requester and await own.count() > MAX_WAITING_OF_ONE:
         raise DownloadsBusy(

@@ -59,7 +59,7 @@ DELETE = "DELETE FROM named_viewers WHERE last_at < now() - make_interval(days =
 
 
 class NamedViewer(Shape):
-    """How much of a video a viewer has watched whose name is known."""
+    """Viewer whose name is known, with the share of a video that the viewer has watched."""
 
     kind: str = Field(description="`account`, `guest`, or `external`: named by a playback link.")
     id: str = Field(description="E-mail address, or the `id` in the playback link.")

@@ -77,6 +77,6 @@ async def password_fault(
 
 def remember(response: Response, unlock_id: UUID) -> None:
     """Add an id to those that the browser keeps, in place of the oldest one if there are many."""
-    others = [other for other in unlocked_ids() if other != unlock_id]
-    ids = [*others, unlock_id][-MAX_UNLOCKED:]
+    earlier_ids = [earlier_id for earlier_id in unlocked_ids() if earlier_id != unlock_id]
+    ids = [*earlier_ids, unlock_id][-MAX_UNLOCKED:]
     UNLOCKED.set(response, ".".join(map(str, ids)), web_context().config)
