@@ -28,6 +28,7 @@ async function bundle() {
       "multi-select": "css/multi-select.css",
       player: "css/player.css",
       problem: "css/problem.css",
+      recording: "css/recording.css",
       settings: "css/settings.css",
       series: "css/series.css",
       statistics: "css/statistics.css",
@@ -36,8 +37,9 @@ async function bundle() {
       "upload-list": "css/upload-list.css",
       watch: "css/watch.css",
       workshop: "css/workshop.css",
-      // A worker of the upload page, started by its address.
+      // Workers of the pages that upload and record, started by their addresses.
       preflight: "src/preflight/file-facts.js",
+      spool: "src/recording/spool-worker.js",
     },
     outdir: dist,
     entryNames: "[name]-[hash]",

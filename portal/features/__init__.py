@@ -21,6 +21,7 @@ from portal.features import (
     people,
     posters,
     publishing,
+    recording,
     replacement,
     schedule,
     series,
@@ -34,6 +35,7 @@ from portal.videos.feature import Feature
 
 _FOLDERS = (
     publishing.FEATURE,
+    recording.FEATURE,
     watching.FEATURE,
     discovery.FEATURE,
     library.FEATURE,

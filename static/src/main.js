@@ -165,6 +165,18 @@ const behaviours = [
     () => import("./publishing/page.js"),
     "startUploadPage",
   ),
+  lazyBehaviour(
+    "[data-record]",
+    "recording/record",
+    () => import("./recording/record.js"),
+    "startRecordPage",
+  ),
+  lazyBehaviour(
+    "[data-unfinished-recordings]",
+    "recording/unfinished",
+    () => import("./recording/unfinished.js"),
+    "startUnfinishedNotice",
+  ),
 ];
 
 const BUSY_STATUSES = new Set([429, 503]);

@@ -218,6 +218,7 @@ async def addresses(
     return {
         "library": "/",
         "upload": "/upload",
+        "record": "/record",
         "waiting": waiting_video,
         "ready": f"/videos/{ready_video}",
         "edit": f"/videos/{ready_video}/edit",

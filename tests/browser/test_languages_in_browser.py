@@ -46,6 +46,7 @@ PAGES_OF_PEOPLE = (
     "/webhooks/new",
     "/videos",
     "/upload",
+    "/record",
 )
 
 

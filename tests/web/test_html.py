@@ -48,6 +48,7 @@ async def _pages() -> dict[str, str]:
         "progress": f"/library/progress?id={working.id}&id={ready.id}",
         "rows": f"/videos/progress?id={working.id}&id={ready.id}&id={failed.id}",
         "upload": "/upload",
+        "record": "/record",
         "docs": "/api/docs",
         "missing": "/videos/none",
         "edit": f"/videos/{ready.id}/edit",

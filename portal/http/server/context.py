@@ -78,6 +78,8 @@ class RequestState:
     language: str = ""
     # True if the page has a player, whose libraries write inline styles.
     has_player: bool = False
+    # True if the page records, with the devices and the encoder of sound.
+    has_recorder: bool = False
 
 
 def state_of(scope: Scope) -> RequestState:
@@ -90,6 +92,11 @@ def state_of(scope: Scope) -> RequestState:
 def expect_player(scope: Scope) -> None:
     """Allow a player in the page that this request returns."""
     state_of(scope).has_player = True
+
+
+def expect_recorder(scope: Scope) -> None:
+    """Allow the page that this request returns to record."""
+    state_of(scope).has_recorder = True
 
 
 def allow_framing(scope: Scope, framed_by: str) -> None:

@@ -1,7 +1,8 @@
 """Headers of responses: the security policy, ETags and caching.
 
 Pages with a player allow inline styles, which media-chrome writes into its shadow roots, and the
-empty data: track of hls.js; their scripts stay strict. Some or all sites may frame the player page
+empty data: track of hls.js; their scripts stay strict. The page that records has the devices, and
+the encoder of sound in WebAssembly, whose worker is a blob. Some or all sites may frame the player page
 for other sites. Other responses that sites may load set their own Cross-Origin-Resource-Policy.
 Shared caches must not keep the response to a request with credentials.
 """
@@ -43,13 +44,19 @@ class SecurityHeaders:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._policy: Callable[[str, bool], Headers] = lambda _, __: []
+        self._policy: Callable[[str, bool, bool], Headers] = lambda *_: []
 
     def set(self, config: Config, storage_origin: str) -> None:
         """Set the policy. Storage's address is known only after the start of the app."""
         self._policy = lru_cache(POLICY_CACHE_SIZE)(
-            lambda framed_by, has_player: _encoded(
-                security_headers(config, storage_origin, framed_by, has_player=has_player)
+            lambda framed_by, has_player, has_recorder: _encoded(
+                security_headers(
+                    config,
+                    storage_origin,
+                    framed_by,
+                    has_player=has_player,
+                    has_recorder=has_recorder,
+                )
             )
         )
 
@@ -67,7 +74,7 @@ class SecurityHeaders:
                 if state.playback_token:
                     headers.append(NO_REFERRER)
                 names = {name for name, _ in headers}
-                policy = self._policy(state.framed_by, state.has_player)
+                policy = self._policy(state.framed_by, state.has_player, state.has_recorder)
                 message["headers"] = headers + [pair for pair in policy if pair[0] not in names]
             await send(message)
 
@@ -117,7 +124,12 @@ def _for_caches(headers: Headers, *, is_own: bool, vary: tuple[bytes, bytes]) ->
 
 
 def security_headers(
-    config: Config, storage_origin: str, framed_by: str = "", *, has_player: bool = False
+    config: Config,
+    storage_origin: str,
+    framed_by: str = "",
+    *,
+    has_player: bool = False,
+    has_recorder: bool = False,
 ) -> Mapping[str, str]:
     """Return the headers of a response that the sites in `framed_by` may frame.
 
@@ -127,7 +139,7 @@ def security_headers(
     media = " ".join(dict.fromkeys(origin for origin in origins if origin))
     policy = {
         "default-src": "'self'",
-        "script-src": "'self'",
+        "script-src": "'self' 'wasm-unsafe-eval'" if has_recorder else "'self'",
         "style-src": "'self' 'unsafe-inline'" if has_player else "'self'",
         "img-src": f"'self' data: {media}",
         "media-src": f"'self' blob: {'data: ' if has_player else ''}{media}",
@@ -137,6 +149,9 @@ def security_headers(
         "form-action": "'self'",
         "frame-ancestors": framed_by or "'none'",
     }
+    if has_recorder:
+        policy["worker-src"] = "'self' blob:"
+    devices = "self" if has_recorder else ""
     is_https = config.public_url.startswith("https://")
     return {
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
@@ -144,7 +159,8 @@ def security_headers(
         "Referrer-Policy": "strict-origin-when-cross-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "cross-origin" if framed_by else "same-origin",
-        "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+        "Permissions-Policy": f"camera=({devices}), microphone=({devices}), "
+        f"display-capture=({devices}), geolocation=()",
         # X-Frame-Options can't name sites.
         **({} if framed_by else {"X-Frame-Options": "DENY"}),
         **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {}),
