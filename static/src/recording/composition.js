@@ -113,7 +113,9 @@ export class Composition {
     };
     signal.addEventListener("abort", () => {
       this.#picture?.close();
+      this.#picture = null;
       this.#face?.close();
+      this.#face = null;
     });
   }
 

@@ -29,10 +29,10 @@ const MAX_WAITING_SOUND = 6000;
 
 /** Samples of a frame of AAC, which is also the delay of most encoders. */
 const AAC_FRAME = 1024;
-/** Length and strength of the noise that an encoder's delay is measured with. */
+/** Sound that an encoder's delay is measured with: a click in silence. */
 const PROBE_FRAMES = 8;
-const PROBE_VOLUME = 0.5;
-const AUDIBLE = 0.1;
+const CLICK_AT = 3.5 * AAC_FRAME;
+const MAX_DELAY = 4 * AAC_FRAME;
 
 /**
  * Receives the film in order, append-only; a promise that is pending holds the encoder back.
@@ -79,66 +79,77 @@ async function provideAac() {
 
 /**
  * Return by how much encoded sound is late. Encoders put silence before the first sample, of a length
- * that browsers don't tell, and mediabunny writes no edit list for it. Encodes noise and looks for it.
+ * that browsers don't tell, and mediabunny writes no edit list for it. Encodes a click and looks for
+ * it.
  * @param {number} sampleRate @returns {Promise<number>} in seconds
  */
 async function measureDelay(sampleRate) {
-  /** @type {EncodedAudioChunk[]} */
-  const chunks = [];
-  /** @type {AudioDecoderConfig | undefined} */
-  let config;
-  const source = new AudioSampleSource({
-    ...audioEncoding(),
-    onEncodedPacket: (packet, meta) => {
-      chunks.push(packet.toEncodedAudioChunk());
-      config ??= meta?.decoderConfig;
-    },
-  });
-  const output = new Output({
-    format: new Mp4OutputFormat({ fastStart: false }),
-    target: new NullTarget(),
-  });
-  output.addAudioTrack(source);
-  await output.start();
-  const noise = Float32Array.from(
-    { length: 2 * PROBE_FRAMES * AAC_FRAME },
-    () => PROBE_VOLUME * Math.sign(Math.random() - 0.5),
-  );
-  const sample = soundSample(noise, 0, sampleRate);
-  await source.add(sample);
-  sample.close();
-  await output.finalize();
   try {
-    if (config) return (await silenceBefore(chunks, config)) / sampleRate;
+    const { chunks, config } = await encodeClick(sampleRate);
+    const delay = (await findPeak(chunks, config)) - CLICK_AT;
+    if (delay >= 0 && delay <= MAX_DELAY) return delay / sampleRate;
   } catch (error) {
     console.info("The delay of the encoder of sound couldn’t be measured.", error);
   }
   return AAC_FRAME / sampleRate;
 }
 
+/** Return a click as AAC. @param {number} sampleRate */
+async function encodeClick(sampleRate) {
+  /** @type {EncodedAudioChunk[]} */
+  const chunks = [];
+  /** @type {AudioDecoderConfig[]} */
+  const configs = [];
+  const source = new AudioSampleSource({
+    ...audioEncoding(),
+    onEncodedPacket: (packet, meta) => {
+      chunks.push(packet.toEncodedAudioChunk());
+      if (meta?.decoderConfig) configs.push(meta.decoderConfig);
+    },
+  });
+  const format = new Mp4OutputFormat({ fastStart: false });
+  const output = new Output({ format, target: new NullTarget() });
+  output.addAudioTrack(source);
+  await output.start();
+  const length = PROBE_FRAMES * AAC_FRAME;
+  const click = Float32Array.from({ length: 2 * length }, (_, index) =>
+    index % length === CLICK_AT ? 1 : 0,
+  );
+  const sample = soundSample(click, 0, sampleRate);
+  await source.add(sample);
+  sample.close();
+  await output.finalize();
+  const [config] = configs;
+  if (!config) throw new Error("The encoder of sound doesn’t describe its output.");
+  return { chunks, config };
+}
+
 /**
- * Return the number of silent samples at the beginning of encoded sound.
+ * Return the offset of the loudest sample of encoded sound.
  * @param {EncodedAudioChunk[]} chunks @param {AudioDecoderConfig} config
  */
-async function silenceBefore(chunks, config) {
-  let silent = 0;
-  let isOver = false;
+async function findPeak(chunks, config) {
+  const peak = { at: 0, level: 0 };
+  let decoded = 0;
   const decoder = new AudioDecoder({
     output: (data) => {
       const samples = new Float32Array(data.numberOfFrames);
       data.copyTo(samples, { planeIndex: 0, format: "f32-planar" });
       data.close();
-      const at = samples.findIndex((value) => Math.abs(value) > AUDIBLE);
-      if (!isOver) silent += at < 0 ? samples.length : at;
-      isOver ||= at >= 0;
+      for (const [index, sample] of samples.entries()) {
+        if (Math.abs(sample) <= peak.level) continue;
+        Object.assign(peak, { at: decoded + index, level: Math.abs(sample) });
+      }
+      decoded += samples.length;
     },
+    // `flush` rejects.
     error: () => {},
   });
   decoder.configure(config);
   for (const chunk of chunks) decoder.decode(chunk);
   await decoder.flush();
   decoder.close();
-  return isOver ? silent : AAC_FRAME;
+  return peak.at;
 }
 
 /**

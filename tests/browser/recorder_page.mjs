@@ -33,6 +33,15 @@ async function flashingScreen({ withSound = true, isStill = false, colour = "nav
   return Object.assign(stream, { gain, stopDrawing: () => clearInterval(timer) });
 }
 
+/** Open sources by their options. */
+async function openSources({ screen, display, camera, microphone }) {
+  return {
+    screen: screen ? await flashingScreen(screen) : display ? await recording.openScreen({ withSound: false }) : null,
+    camera: camera ? await recording.openCamera() : null,
+    microphone: microphone ? await recording.openMicrophone() : null,
+  };
+}
+
 /** Start a recording of these sources; what it writes and says is kept. */
 async function record({ screen = null, camera = null, microphone = null, framesPerSecond = 30, sink }) {
   const chunks = [];
@@ -68,4 +77,4 @@ async function bytesOf(chunks) {
   return reader.result.split(",")[1] ?? "";
 }
 
-Object.assign(globalThis, { ...recording, flashingScreen, record, reach, wait, bytesOf });
+Object.assign(globalThis, { ...recording, flashingScreen, openSources, record, reach, wait, bytesOf });

@@ -24,7 +24,7 @@ WHITE = 200
 def bundle_page(folder: Path) -> None:
     """Write the page, its script and the recorder."""
     esbuild = install_tools() / "esbuild" / "bin" / "esbuild"
-    script = Path(__file__).with_name("page.mjs")
+    script = Path(__file__).with_name("recorder_page.mjs")
     arguments = ("--bundle", "--splitting", "--format=esm", f"--outdir={folder}")
     run_node(str(esbuild), f"page={script}", *arguments, "--log-level=error")
     (folder / "index.html").write_text(PAGE, encoding="utf-8")
