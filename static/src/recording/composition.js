@@ -13,8 +13,9 @@ import { readFrames } from "./frames.js";
 /** Largest picture of a film. */
 const MAX_WIDTH = 1920;
 const MAX_HEIGHT = 1080;
-/** Largest width of the preview of a composed picture. */
+/** Largest width of the preview of a composed picture, and the time that each of its frames stays. */
 const PREVIEW_WIDTH = 960;
+const PREVIEW_MS = 60;
 const RING = "rgb(255 255 255 / 0.9)";
 /** Share of the diameter. */
 const RING_WIDTH = 0.015;
@@ -79,6 +80,7 @@ export class Composition {
   #context = contextOf(this.#canvas);
   /** @type {OffscreenCanvasRenderingContext2D | null} */
   #previewContext = null;
+  #preview_ms = 0;
   #sample = new OffscreenCanvas(SAMPLE.width, SAMPLE.height);
   #sampleContext = /** @type {OffscreenCanvasRenderingContext2D} */ (
     this.#sample.getContext("2d", { alpha: false, willReadFrequently: true })
@@ -101,7 +103,6 @@ export class Composition {
         this.#picture?.close();
         this.#picture = frame;
         this.#setSize(frame);
-        if (face) this.#compose();
         onFrame(captured_ms);
       },
       signal,
@@ -121,11 +122,19 @@ export class Composition {
 
   /** Return the current picture as a frame to be closed, null before the first one. */
   takeFrame() {
-    const frame = this.#picture;
-    if (!frame || !this.size) return null;
-    if (!this.#isComposed && this.#fits(frame)) return frame.clone();
-    this.#compose();
+    const picture = this.#picture;
+    if (!picture || !this.size) return null;
+    if (!this.#previewContext && this.#fits(picture)) return picture.clone();
+    this.#compose(picture);
+    this.#showPreview();
     return new VideoFrame(this.#canvas, { timestamp: 0 });
+  }
+
+  /** Show the current picture, while none are taken. */
+  show() {
+    if (!this.#picture || !this.#isPreviewDue) return;
+    this.#compose(this.#picture);
+    this.#showPreview();
   }
 
   /** Whether the screen, or the camera if it is recorded alone, is black. */
@@ -137,8 +146,10 @@ export class Composition {
     return data.every((value, index) => index % 4 === 3 || value <= BLACK);
   }
 
-  get #isComposed() {
-    return Boolean(this.#previewContext);
+  /** A composed picture is previewed on a canvas of its own, while somebody can see it. */
+  get #isPreviewDue() {
+    const isSeen = this.#previewContext && !document.hidden;
+    return isSeen && performance.now() - this.#preview_ms > PREVIEW_MS;
   }
 
   /** @param {MediaStreamTrack} track @param {(captured_ms: number) => void} onFrame @param {AbortSignal} signal */
@@ -157,7 +168,6 @@ export class Composition {
       (frame, captured_ms) => {
         this.#face?.close();
         this.#face = frame;
-        if (this.#picture) this.#compose();
         onFrame(captured_ms);
       },
       signal,
@@ -191,17 +201,21 @@ export class Composition {
     );
   }
 
-  #compose() {
+  /** @param {VideoFrame} picture */
+  #compose(picture) {
     const { width, height } = this.#canvas;
-    const picture = this.#picture;
-    if (!picture) return;
     const place = centredIn(this.#canvas, shownSize(picture));
-    this.#context.fillRect(0, 0, width, height);
+    // Bars, if the picture has another size than the first one.
+    if (place.x >= 1 || place.y >= 1) this.#context.fillRect(0, 0, width, height);
     this.#context.drawImage(picture, place.x, place.y, place.width, place.height);
     if (this.#face && !this.bubble.isHidden) this.#drawBubble(this.#face);
-    if (!this.#previewContext || document.hidden) return;
-    const preview = this.#previewContext.canvas;
-    this.#previewContext.drawImage(this.#canvas, 0, 0, preview.width, preview.height);
+  }
+
+  #showPreview() {
+    if (!this.#previewContext || !this.#isPreviewDue) return;
+    this.#preview_ms = performance.now();
+    const { width, height } = this.#previewContext.canvas;
+    this.#previewContext.drawImage(this.#canvas, 0, 0, width, height);
   }
 
   /** @param {VideoFrame} face */

@@ -7,10 +7,12 @@
 const WINDOW_MS = 5000;
 /** Delay after which a track is taken to have begun to count anew. */
 const RESTART_MS = 1000;
+/** Number of chunks of sound that wait for a busy page: 5 s. */
+const WAITING_CHUNKS = 500;
 
 /**
  * Reader of a track, which only Chromium has outside of workers. Not yet in TypeScript's library.
- * @type {(new (init: { track: MediaStreamTrack }) => { readable: ReadableStream }) | undefined}
+ * @type {(new (init: { track: MediaStreamTrack, maxBufferSize?: number }) => { readable: ReadableStream }) | undefined}
  */
 const Processor = /** @type {any} */ (globalThis).MediaStreamTrackProcessor;
 
@@ -55,7 +57,9 @@ export class CaptureClock {
  */
 async function readTrack(track, onData, signal) {
   if (!Processor) return;
-  const reader = new Processor({ track }).readable.getReader();
+  // Of pictures, a busy page gets the last one.
+  const options = track.kind === "audio" ? { maxBufferSize: WAITING_CHUNKS } : {};
+  const reader = new Processor({ track, ...options }).readable.getReader();
   signal.addEventListener("abort", () => reader.cancel());
   const clock = new CaptureClock();
   for (;;) {

@@ -71,6 +71,11 @@ class FilmClock {
     return this.#paused_ms !== null;
   }
 
+  /** Whether a time is part of the film. @param {number} page_ms */
+  covers(page_ms) {
+    return page_ms < (this.#paused_ms ?? Number.POSITIVE_INFINITY);
+  }
+
   /** Return the time in the film. @param {number} [page_ms] by the page's clock */
   at(page_ms = performance.now()) {
     return (Math.min(page_ms, this.#paused_ms ?? page_ms) - this.#zero_ms) / 1000;
@@ -215,6 +220,7 @@ export class Recorder extends EventTarget {
   async #finish() {
     this.#clock?.pause();
     const end_s = this.duration_s;
+    await this.#awaitSound(end_s);
     const frame = this.#composition.takeFrame();
     const last_s = Math.max(end_s, (this.#film?.lastFrame_s ?? 0) + 0.001);
     this.#end.abort();
@@ -223,6 +229,15 @@ export class Recorder extends EventTarget {
     else frame?.close();
     await this.#film?.finish();
     return { duration_s: end_s };
+  }
+
+  /** Wait for the sound up to a time, which a busy page gets late. @param {number} end_s */
+  async #awaitSound(end_s) {
+    const until_ms = performance.now() + MISSING_SOUND_S * 1000;
+    const isMissing = () => this.#soundTrack && this.#soundTrack.end_s < end_s - LAST_FRAME_S;
+    while (isMissing() && performance.now() < until_ms) {
+      await new Promise((resolve) => setTimeout(resolve, TICK_MS / 10));
+    }
   }
 
   /** @param {Error} error */
@@ -235,7 +250,10 @@ export class Recorder extends EventTarget {
   /** Record the current picture. @param {number} captured_ms @param {number} [wait_s] least time since the last one */
   #addPicture(captured_ms, wait_s = EARLIEST / this.#sources.framesPerSecond) {
     this.#awake();
-    if (!this.#film || !this.#clock || this.#clock.isPaused) return;
+    if (!this.#film || !this.#clock?.covers(captured_ms)) {
+      this.#composition.show();
+      return;
+    }
     const at_s = this.#clock.at(captured_ms);
     if (at_s - this.#film.lastFrame_s < wait_s) return;
     const frame = this.#composition.takeFrame();
@@ -247,7 +265,7 @@ export class Recorder extends EventTarget {
     this.#awake();
     this.#composition.poll();
     this.#repeatPicture();
-    if (!this.#film || !this.#soundTrack || !this.#clock || this.#clock.isPaused) return;
+    if (!this.#film || !this.#soundTrack || !this.#clock?.covers(captured_ms)) return;
     const length = samples.length / 2;
     const at_s = this.#clock.at(captured_ms) - this.#film.soundDelay_s;
     const { start_s, skipped } = this.#soundTrack.place(at_s, length);
