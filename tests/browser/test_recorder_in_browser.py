@@ -1,0 +1,247 @@
+"""The recorder in Chromium, from screens that flash and beep, and from fake devices."""
+
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from chromium import find_or_install
+from playwright.async_api import Browser, Page, async_playwright
+from recorder_page import Film, bundle_page, decode, decode_base64, fragment_ends, serve
+
+# Chromium's fake camera is a moving figure, and its fake microphone beeps.
+FAKE_DEVICES = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+KEY_FRAME_INTERVAL_S = 2
+# The clock of the sources themselves is only this exact.
+IN_STEP_S = 0.04
+RECORD = """async ({ seconds, sources }) => {
+    const opened = await openSources(sources);
+    const { recorder, chunks, events, levels } = await record(opened);
+    await reach(recorder, seconds);
+    const { duration_s } = await recorder.stop();
+    return { duration_s, events, levels, data: await bytesOf(chunks) };
+}"""
+
+
+@pytest.fixture(scope="module")
+def recorder_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a page with the recorder."""
+    folder = tmp_path_factory.mktemp("recorder")
+    bundle_page(folder)
+    with serve(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def capturing() -> AsyncIterator[Browser]:
+    """Chromium with fake devices, which it may use."""
+    arguments = ["--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required"]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=find_or_install("chromium", "chromium", "google-chrome"),
+            args=[*arguments, *FAKE_DEVICES],
+        )
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+async def page(capturing: Browser, recorder_url: str) -> AsyncIterator[Page]:
+    """Page with the recorder, which must not throw."""
+    page = await capturing.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    await page.goto(recorder_url)
+    await page.wait_for_function("() => window.record")
+    yield page
+    await page.close()
+    assert errors == []
+
+
+async def record(page: Page, seconds: float, **sources: Any) -> tuple[Film, dict[str, Any]]:
+    """Record; return the film, and what the recorder said."""
+    result = await page.evaluate(RECORD, {"seconds": seconds, "sources": sources})
+    film = decode(decode_base64(result["data"]))
+    return film, result
+
+
+def assert_in_step(film: Film, count: int) -> None:
+    """Check that each flash has its beep. A frame that was left out makes a flash late."""
+    flashes_s = film.flashes_s
+    assert len(flashes_s) >= count, flashes_s
+    differences_s = sorted(
+        min((beep_s - flash_s for beep_s in film.beeps_s), key=abs) for flash_s in flashes_s
+    )
+    assert abs(differences_s[len(differences_s) // 2]) <= IN_STEP_S, differences_s
+
+
+def longest_gap_s(film: Film) -> float:
+    return max(after.at_s - before.at_s for before, after in pairwise(film.pictures))
+
+
+async def test_film_has_key_frames_and_sound_in_step(page: Page) -> None:
+    film, result = await record(page, 7, screen={})
+    assert_in_step(film, count=5)
+    keys_s = [picture.at_s for picture in film.pictures if picture.is_key]
+    assert film.pictures[0].at_s == 0
+    assert max(b - a for a, b in pairwise(keys_s)) <= KEY_FRAME_INTERVAL_S + 0.2
+    assert film.rate == 48_000
+    sound_s = film.sound.shape[1] / film.rate
+    # The picture lasts a tenth of a second more than until its last frame.
+    assert sound_s <= film.pictures[-1].at_s + 0.1
+    assert abs(film.pictures[-1].at_s - result["duration_s"]) < 0.05
+    assert abs(sound_s - result["duration_s"]) < 0.15
+    # The beginning does not stand still while encoders start.
+    assert longest_gap_s(film) < 0.4
+    assert max(result["levels"]) > 0.4
+    assert result["events"] == []
+
+
+async def test_each_fragment_ends_a_film_that_plays(page: Page) -> None:
+    result = await page.evaluate(RECORD, {"seconds": 6.5, "sources": {"screen": {}}})
+    data = decode_base64(result["data"])
+    ends = fragment_ends(data)
+    assert len(ends) >= 3
+    last_s = 0.0
+    for end in ends:
+        film = decode(data[:end])
+        assert last_s < film.pictures[-1].at_s <= last_s + KEY_FRAME_INTERVAL_S + 0.3
+        last_s = film.pictures[-1].at_s
+        assert abs(film.sound.shape[1] / film.rate - last_s) < 0.3
+
+
+async def test_pause_leaves_no_gap(page: Page) -> None:
+    result = await page.evaluate(
+        """async () => {
+            const screen = await flashingScreen();
+            const { recorder, chunks } = await record({ screen });
+            for (const until_s of [2.2, 4.4]) {
+                await reach(recorder, until_s);
+                recorder.pause();
+                const paused_s = recorder.duration_s;
+                await wait(1700);
+                if (recorder.duration_s !== paused_s) throw new Error("The time went on.");
+                recorder.resume();
+            }
+            await reach(recorder, 7);
+            const { duration_s } = await recorder.stop();
+            return { duration_s, data: await bytesOf(chunks) };
+        }"""
+    )
+    film = decode(decode_base64(result["data"]))
+    assert abs(result["duration_s"] - 7) < 0.5
+    assert abs(film.pictures[-1].at_s - result["duration_s"]) < 0.05
+    assert abs(film.sound.shape[1] / film.rate - result["duration_s"]) < 0.15
+    assert longest_gap_s(film) < 0.4
+    assert_in_step(film, count=4)
+
+
+async def test_camera_is_a_bubble_that_can_be_moved_and_hidden(page: Page) -> None:
+    result = await page.evaluate(
+        """async () => {
+            const screen = await flashingScreen({ isStill: true, withSound: false, colour: "#f00" });
+            const camera = await openCamera();
+            const { recorder, chunks } = await record({ screen, camera });
+            recorder.bubble = { x: 0.2, y: 0.3, size: 0.4, isHidden: false };
+            await reach(recorder, 1);
+            recorder.bubble.x = 0.8;
+            await reach(recorder, 2);
+            recorder.bubble.isHidden = true;
+            await reach(recorder, 3);
+            const settings = recorder.preview.getVideoTracks()[0].getSettings();
+            await recorder.stop();
+            return { data: await bytesOf(chunks), settings };
+        }"""
+    )
+    film = decode(decode_base64(result["data"]))
+    height, width, _ = film.pictures[0].pixels.shape
+    assert result["settings"]["width"] == width
+
+    def is_red(at_s: float, x: float, y: float) -> bool:
+        picture = min(film.pictures, key=lambda picture: abs(picture.at_s - at_s))
+        red, green, blue = (int(v) for v in picture.pixels[int(y * height), int(x * width)])
+        return red > 200 and green < 60 and blue < 60
+
+    states = [[is_red(at_s, x, 0.3) for x in (0.2, 0.8)] for at_s in (0.7, 1.8, 2.8)]
+    assert states == [[False, True], [True, False], [True, True]]
+    # Outside of the circle, but inside of the square around it.
+    assert is_red(0.7, 0.2 - 0.19 * height / width, 0.3 - 0.19)
+    assert film.sound.shape[1] == 0
+
+
+async def test_still_screen_without_sound_goes_on(page: Page) -> None:
+    screen = {"isStill": True, "withSound": False}
+    film, result = await record(page, 5, screen=screen)
+    assert film.sound.shape[1] == 0
+    assert longest_gap_s(film) <= 1
+    keys_s = [picture.at_s for picture in film.pictures if picture.is_key]
+    assert [round(at_s) for at_s in keys_s] == [0, 2, 4]
+    assert abs(film.pictures[-1].at_s - result["duration_s"]) < 0.05
+
+
+async def test_fake_devices_and_shared_screen_are_one_film(page: Page) -> None:
+    film, result = await record(page, 4, display={}, camera={}, microphone={})
+    assert longest_gap_s(film) < 0.5
+    assert max(result["levels"]) > 0.01
+    assert len(film.beeps_s) >= 3
+    assert result["events"] == []
+
+
+async def test_troubles_are_told_and_the_recording_goes_on(page: Page) -> None:
+    result = await page.evaluate(
+        """async () => {
+            const screen = await flashingScreen({ isStill: true, colour: "#000" });
+            const [microphone] = await Promise.all([openMicrophone()]);
+            for (const track of microphone.getTracks()) track.enabled = false;
+            const { recorder, chunks, events } = await record({ screen, microphone });
+            const told = async (kind, isOver) => {
+                while (!events.some((event) => event.kind === kind && event.isOver === isOver)) {
+                    await wait(50);
+                }
+            };
+            await Promise.all([told("silence", false), told("black", false)]);
+            for (const track of microphone.getTracks()) track.enabled = true;
+            await told("silence", true);
+            microphone.getTracks()[0].dispatchEvent(new Event("ended"));
+            await told("unplugged", false);
+            recorder.replaceMicrophone(await openMicrophone());
+            await told("unplugged", true);
+            screen.getVideoTracks()[0].dispatchEvent(new Event("ended"));
+            await told("screen_ended", false);
+            const ended_s = recorder.duration_s;
+            await reach(recorder, ended_s + 2);
+            const { duration_s } = await recorder.stop();
+            return { duration_s, ended_s, events, data: await bytesOf(chunks) };
+        }"""
+    )
+    film = decode(decode_base64(result["data"]))
+    assert abs(film.pictures[-1].at_s - result["duration_s"]) < 0.05
+    assert [beep for beep in film.beeps_s if beep > result["ended_s"]]
+    silence = next(event for event in result["events"] if event["kind"] == "silence")
+    assert silence["since_s"] < 1
+
+
+async def test_slow_storage_holds_back_and_failing_storage_ends_the_film(page: Page) -> None:
+    result = await page.evaluate(
+        """async () => {
+            const screen = await flashingScreen();
+            let isSlow = true;
+            const sink = async (chunks) => {
+                if (chunks.length === 3 && isSlow) {
+                    isSlow = false;
+                    await wait(3000);
+                }
+                if (chunks.length === 6) throw new Error("The disk is full.");
+            };
+            const { recorder, chunks, events } = await record({ screen, sink });
+            while (!events.some(({ type }) => type === "failed")) await wait(50);
+            await recorder.stop();
+            return { events, data: await bytesOf(chunks.slice(0, 5)) };
+        }"""
+    )
+    assert result["events"] == [{"type": "failed", "message": "The disk is full."}]
+    film = decode(decode_base64(result["data"]))
+    # Sound waits, but frames are left out.
+    assert film.sound.shape[1] / film.rate > 5
+    assert_in_step(film, count=4)
+
