@@ -51,6 +51,8 @@ async function bundle() {
     format: "esm",
     minify: true,
     target: ["chrome116", "firefox124", "safari17.4"],
+    // Packages look for Node, for which the bundle of every page would get a helper.
+    define: { require: "undefined" },
     legalComments: "linked",
     metafile: true,
     logLevel: "warning",

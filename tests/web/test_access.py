@@ -62,7 +62,7 @@ FITTING = (
     (r"\w+ /api/groups.*", Policy.MANAGE),
     (r"GET /audit\.jsonl", Policy.MANAGE),
     (r"\w+ (/api)?/webhooks.*", Policy.WEBHOOKS),
-    (r"GET /(upload|directory|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
+    (r"GET /(record|upload|directory|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
     (r"POST /api/(imports|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
     (r"\w+ /api/uploads.*", Policy.OWN_UPLOAD),
     (r"GET /hand-in/<secret>|POST /hand-in-files/.+", Policy.ANYONE),

@@ -341,6 +341,7 @@ class RecordPage {
     } catch (error) {
       if (!(error instanceof NotPublished)) throw error;
       this.#note(error.message);
+      announce(error.message);
     }
     this.#drawAddress(recording);
     const details = { ...blank, categoryIds: chosen, visibility: defaultVisibility };
