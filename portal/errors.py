@@ -217,6 +217,18 @@ class UploadNotStarted(Conflict, code="upload_not_started"):
     """No upload in parts is under way for this key. Start one with POST /api/uploads."""
 
 
+class UploadGrows(Conflict, code="upload_grows"):
+    """The upload was started without a size. Complete it with `?sizeBytes=`, the file's size."""
+
+
+class PartSizeNeeded(Conflict, code="part_size_needed"):
+    """The upload was started without a size. Ask with `?sizeBytes=`, at most `partSizeBytes`."""
+
+
+class UploadTooLarge(Conflict, code="upload_too_large"):
+    """The file is larger than this portal takes. Discard the upload, and send a smaller file."""
+
+
 class UploadGone(Conflict, code="upload_gone"):
     """Storage no longer knows this upload and its parts. Start it again with POST /api/uploads."""
 

@@ -15,7 +15,7 @@ MIB = 1024**2
 PART_BYTES = 16 * MIB
 
 
-async def start(client: Client, key: str, size_bytes: int) -> Response:
+async def start(client: Client, key: str, size_bytes: int | None) -> Response:
     return await client.post("/api/uploads", json={"key": key, "sizeBytes": size_bytes})
 
 

@@ -89,8 +89,9 @@ class Upload(Model):
     """Storage key that the portal issued for one file, whether or not the file has arrived.
 
     `multipart_id` is storage's id of an unfinished upload in parts, and `size_bytes` the size
-    announced at its start. `active_at` is the last activity of an upload in parts: its start, its
-    completion, or a signed part. The key of a discarded upload can no longer be used.
+    announced at its start, or that of the parts so far of an upload that `is_growing`. `active_at`
+    is the last activity of an upload in parts: its start, its completion, or a signed part. The key
+    of a discarded upload can no longer be used.
     `is_compared` says that the file was still its video's source after its upload URL had expired,
     and so after the last moment at which someone could have replaced the file. The browser whose
     secret has the `sender_digest` began it by a hand-in link, and continues it until
@@ -103,6 +104,7 @@ class Upload(Model):
     content_type = fields.CharField(max_length=40)
     multipart_id: str | None = fields.TextField(null=True)
     size_bytes: int | None = fields.BigIntField(null=True)
+    is_growing = fields.BooleanField(default=False, db_default=False)
     is_discarded = fields.BooleanField(default=False, db_default=False)
     is_compared = fields.BooleanField(default=False, db_default=False)
     active_at: datetime | None = fields.DatetimeField(null=True)

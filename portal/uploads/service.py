@@ -22,6 +22,8 @@ from portal.locale.messages import Message, numeral
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import (
+    MAX_PARTS,
+    SMALLEST_PART_BYTES,
     UPLOAD_KEY,
     ObjectInfo,
     StoredPart,
@@ -51,6 +53,10 @@ UPDATE uploads SET active_at = now()
 WHERE id = %s AND NOT is_discarded
   AND greatest(created_at, active_at) < now() - interval '1 minute'
 """
+# A part that is signed while the upload is completed doesn't change its final size.
+GROW = """
+UPDATE uploads SET size_bytes = greatest(size_bytes, %s) WHERE id = %s AND is_growing
+"""
 DISCARD_IDLE = """
 UPDATE uploads SET is_discarded = true
 WHERE id = %s AND (is_discarded OR greatest(created_at, active_at) < %s)
@@ -70,12 +76,20 @@ class UploadState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UploadView:
-    """State of an upload. A pending one has no size; `parts` are those stored in full."""
+    """State of an upload. `parts` are those stored in full.
+
+    A pending upload has no size, and a growing one has none before its end.
+    """
 
     upload: Upload
     state: UploadState
     size_bytes: int | None = None
     parts: tuple[StoredPart, ...] = ()
+
+    @property
+    def is_growing(self) -> bool:
+        """Return whether parts may be added until the upload is completed with its size."""
+        return self.state is UploadState.UPLOADING and self.size_bytes is None
 
 
 def parse_id(text: str) -> UUID:
@@ -107,11 +121,12 @@ async def lock_key(key: str) -> Upload | None:
 
 
 async def start(
-    upload_id: UUID, size_bytes: int, *, storage: Storage, quota: Quota = NO_QUOTA
+    upload_id: UUID, size_bytes: int | None, *, storage: Storage, quota: Quota = NO_QUOTA
 ) -> tuple[UploadView, bool]:
     """Start an upload in parts, or find the one that was started with the same size.
 
-    Return the upload, and whether this call started it.
+    Without a size, the upload grows part by part, and `complete` gets its size. Return the upload,
+    and whether this call started it.
 
     Raises:
         UploadNotIssued: the id is unknown, or the upload was discarded.
@@ -139,10 +154,13 @@ async def start(
 async def grow(
     upload_id: UUID, size_bytes: int, *, owner_id: UUID | None, quota: Quota = NO_QUOTA
 ) -> None:
-    """Raise the announced size of an upload. Raise `StorageQuotaExceeded` if there is no room."""
+    """Let a growing upload have at least this size so far.
+
+    Raises `StorageQuotaExceeded` if there is no room.
+    """
     async with transaction():
         await require_start(owner_id, quota, upload_id=upload_id, size_bytes=size_bytes)
-        await Upload.filter(id=upload_id).update(size_bytes=size_bytes)
+        await execute(GROW, size_bytes, upload_id)
 
 
 async def get(upload_id: UUID, *, storage: Storage) -> UploadView:
@@ -153,37 +171,72 @@ async def get(upload_id: UUID, *, storage: Storage) -> UploadView:
     return await _view(await _read(upload_id), storage)
 
 
-async def sign_part(upload_id: UUID, number: str, *, storage: Storage, url_ttl_s: int) -> str:
+async def sign_part(
+    upload_id: UUID,
+    number: str,
+    *,
+    storage: Storage,
+    url_ttl_s: int,
+    size_bytes: int | None = None,
+    max_bytes: int = 0,
+    quota: Quota = NO_QUOTA,
+) -> str:
     """Return the address to PUT a part to.
+
+    A part of a growing upload has `size_bytes`, and ends at most at `max_bytes`, unless that is 0.
 
     Raises:
         UploadNotStarted: no upload in parts is in progress.
         PartNotFound: the number is not one from 1 to the number of parts.
+        PartSizeNeeded: the upload grows, and the size is missing or not that of a part.
+        UploadTooLarge: the upload would grow beyond `max_bytes`.
+        StorageQuotaExceeded: the account has no room for the part.
     """
     upload = await _read_active(upload_id)
     if upload.multipart_id is None or upload.size_bytes is None:
         raise errors.UploadNotStarted
-    if not PART_NUMBER.fullmatch(number) or int(number) > part_count(upload.size_bytes):
+    last = MAX_PARTS if upload.is_growing else part_count(upload.size_bytes)
+    if not PART_NUMBER.fullmatch(number) or int(number) > last:
         raise errors.PartNotFound
+    if not upload.is_growing:
+        size_bytes = size_of_part(int(number), upload.size_bytes)
+    elif size_bytes is None or not 1 <= size_bytes <= SMALLEST_PART_BYTES:
+        raise errors.PartSizeNeeded
+    else:
+        reached_bytes = (int(number) - 1) * SMALLEST_PART_BYTES + size_bytes
+        if max_bytes and reached_bytes > max_bytes:
+            raise errors.UploadTooLarge
+        if reached_bytes > upload.size_bytes:
+            await grow(upload.id, reached_bytes, owner_id=upload.owner_id, quota=quota)
     return await storage.public.presign_part(
-        upload.key,
-        upload.multipart_id,
-        int(number),
-        size_bytes=size_of_part(int(number), upload.size_bytes),
-        ttl_s=url_ttl_s,
+        upload.key, upload.multipart_id, int(number), size_bytes=size_bytes, ttl_s=url_ttl_s
     )
 
 
-async def complete(upload_id: UUID, *, storage: Storage) -> UploadView:
+async def complete(
+    upload_id: UUID, *, storage: Storage, size_bytes: int | None = None
+) -> UploadView:
     """Assemble the file from its parts. Repeated and concurrent calls return the same.
+
+    A growing upload needs `size_bytes`, its size, and no longer grows.
 
     Raises:
         UploadNotStarted: nothing was ever uploaded.
+        UploadGrows: the upload grows, and the size is missing.
         PartsMissing: parts are missing, or have a wrong size.
         UploadGone: storage has neither the parts nor the file any more.
-        UploadSizeDiffers: the file in storage has another size than the announced one.
+        UploadSizeDiffers: the file has another size than the announced one.
     """
     upload = await _read_active(upload_id)
+    if upload.is_growing:
+        if size_bytes is None:
+            raise errors.UploadGrows
+        await Upload.filter(id=upload_id, is_growing=True).update(
+            size_bytes=size_bytes, is_growing=False
+        )
+        upload = await _read(upload_id)
+    if upload.size_bytes is not None and size_bytes not in (None, upload.size_bytes):
+        raise errors.UploadSizeDiffers
     if upload.multipart_id is None:
         stored = await _head(upload.key, storage)
     else:
@@ -291,6 +344,8 @@ async def _record_end(upload: Upload) -> None:
 async def _view(upload: Upload, storage: Storage) -> UploadView:
     if upload.multipart_id is not None and upload.size_bytes is not None:
         parts = await _list_parts(upload.key, upload.multipart_id, storage)
+        if parts is not None and upload.is_growing:
+            return UploadView(upload, UploadState.UPLOADING, parts=tuple(parts))
         if parts is not None:
             whole = tuple(whole_parts(parts, upload.size_bytes))
             return UploadView(upload, UploadState.UPLOADING, upload.size_bytes, whole)
@@ -301,7 +356,7 @@ async def _view(upload: Upload, storage: Storage) -> UploadView:
 
 
 async def _create_multipart(
-    upload: Upload, size_bytes: int, storage: Storage, quota: Quota
+    upload: Upload, size_bytes: int | None, storage: Storage, quota: Quota
 ) -> bool:
     """Create a multipart upload in storage and record it.
 
@@ -315,10 +370,13 @@ async def _create_multipart(
             is_unchanged = await _lock_unchanged(upload)
             if is_unchanged:
                 await require_start(
-                    upload.owner_id, quota, upload_id=upload.id, size_bytes=size_bytes
+                    upload.owner_id, quota, upload_id=upload.id, size_bytes=size_bytes or 0
                 )
                 await Upload.filter(id=upload.id).update(
-                    multipart_id=multipart_id, size_bytes=size_bytes, active_at=NOW
+                    multipart_id=multipart_id,
+                    size_bytes=size_bytes or 0,
+                    is_growing=size_bytes is None,
+                    active_at=NOW,
                 )
         is_recorded = is_unchanged
     finally:

@@ -7,6 +7,7 @@ import { retry } from "../../static/src/retry.js";
 import { publish } from "../../static/src/publishing/publication.js";
 import { TRANSFER, TransferFailed } from "../../static/src/publishing/failures.js";
 import { put, rangeOf, sendParts, sizeOf } from "../../static/src/publishing/storage.js";
+import { GrowingTransfer } from "../../static/src/publishing/growing-transfer.js";
 import { partsToSend, Transfer } from "../../static/src/publishing/transfer.js";
 import { newUpload, withTransferUpdate } from "../../static/src/publishing/upload.js";
 import { statusOf } from "../../static/src/publishing/texts.js";
@@ -132,10 +133,9 @@ test("a repeated request does not change the video", async () => {
 
 /** Sends six parts, of which some can be signed, and storage takes the first after this time. */
 async function sentParts(signed, first_ms, partSizeBytes = 10 * MIB) {
-  const upload = { sizeBytes: 6 * partSizeBytes, partSizeBytes, partCount: 6, parts: [] };
   const open = [];
   const arrived = [];
-  const send = async (number) => {
+  const send = async ({ number }) => {
     if (number > signed) throw new Refused(401);
     await new Promise((resolve) => open.push(resolve));
     arrived.push(number);
@@ -143,7 +143,8 @@ async function sentParts(signed, first_ms, partSizeBytes = 10 * MIB) {
   const settle = () => new Promise((resolve) => setTimeout(resolve));
   const clock = mock.method(performance, "now", () => 0);
   try {
-    const sent = sendParts(upload, [1, 2, 3, 4, 5, 6], send, new AbortController().signal);
+    const parts = [1, 2, 3, 4, 5, 6].map((number) => ({ number, data: { size: partSizeBytes } }));
+    const sent = sendParts(() => parts, partSizeBytes, send, new AbortController().signal);
     sent.catch(() => {});
     await settle();
     clock.mock.mockImplementation(() => first_ms);
@@ -353,6 +354,61 @@ test("an upload that storage no longer has restarts by itself", async () => {
   const puts = await storage.run(transferTo(storage));
   assert.deepEqual(sorted([...new Set(puts)]), [1, 2, 3, 4, 5]);
   assert.equal(storage.parts.size, 5);
+});
+
+/** Content like the film, which ends after `parts` and then waits for ever, or ends. */
+function contentOf(parts = 5, ends = true) {
+  return {
+    name: "a.mp4",
+    async *parts(part_bytes, signal) {
+      for (let number = 0; number < parts; number += 1) {
+        yield { size: Math.min(part_bytes, FILM.size - number * part_bytes) };
+      }
+      if (ends) return;
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+        if (signal.aborted) reject(signal.reason);
+      });
+    },
+  };
+}
+
+test("growing content is sent in parts, and completed with its size", async () => {
+  const storage = new FakeStorage();
+  const completed = mock.method(storage.api, "complete");
+  const signed = mock.method(storage.api, "signPart");
+  storage.api.begin = async (_key, sizeBytes) => {
+    assert.equal(sizeBytes, null);
+    return { state: "uploading", isGrowing: true, partSizeBytes: PART_BYTES, parts: [] };
+  };
+  const transfer = new GrowingTransfer({ content: contentOf(), key: "" }, storage.api);
+  assert.deepEqual(sorted(await storage.run(transfer)), [1, 2, 3, 4, 5]);
+  assert.equal(completed.mock.calls[0].arguments[2], FILM.size);
+  assert.equal(signed.mock.calls[0].arguments[3], PART_BYTES);
+});
+
+test("growing content that goes on after an interruption sends the missing parts", async () => {
+  const storage = new FakeStorage();
+  const stop = new AbortController();
+  storage.answers = (_number, count) => {
+    if (count === 2) stop.abort(new Error("crashed"));
+    return 200;
+  };
+  const first = new GrowingTransfer({ content: contentOf(3, false), key: "" }, storage.api);
+  await assert.rejects(storage.run(first, stop.signal), /crashed/);
+  const stored = new Set(storage.parts.keys());
+  assert.ok(stored.size);
+  storage.answers = () => 200;
+  const second = new GrowingTransfer({ content: contentOf(), key: "k" }, storage.api);
+  const rest = await storage.run(second);
+  assert.deepEqual(sorted(rest), [1, 2, 3, 4, 5].filter((number) => !stored.has(number)));
+});
+
+test("a refusal ends growing content that waits for its next part", async () => {
+  const storage = new FakeStorage();
+  storage.api.signPart = async () => Promise.reject(new Refused(409, { code: "upload_too_large" }));
+  const transfer = new GrowingTransfer({ content: contentOf(1, false), key: "" }, storage.api);
+  await assert.rejects(storage.run(transfer), { code: "upload_too_large" });
 });
 
 test("an unreadable file is distinguished from a broken connection", async () => {

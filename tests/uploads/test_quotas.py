@@ -138,6 +138,14 @@ async def test_storage_quota_can_be_used_to_the_last_byte(app: Quart, editor: Se
     await refused_bytes(await presign(editor))
     # A discarded upload frees its room.
     assert (await editor.ask("DELETE", f"/api/uploads/{upload['uploadId']}")).status_code == 204
+    # An upload of unknown size counts as it grows.
+    key = (await answered(await presign(editor)))["key"]
+    growing = await answered(await start(editor, key, None), 201)
+    parts = f"/api/uploads/{growing['uploadId']}/parts"
+    await answered(await editor.ask("POST", f"{parts}/1?sizeBytes={SIZE}"))
+    await refused_bytes(await editor.ask("POST", f"{parts}/1?sizeBytes={SIZE + 1}"))
+    await refused_bytes(await presign(editor))
+    await editor.ask("DELETE", f"/api/uploads/{growing['uploadId']}")
     await published(editor)
     refusal = await refused_bytes(await presign(editor))
     assert (refusal["limit"], refusal["used"]) == (SIZE, SIZE)

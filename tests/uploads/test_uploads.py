@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from api_client import (
     Client,
+    answered,
     faults,
     metadata,
     presign,
@@ -105,6 +106,47 @@ async def test_upload_is_resumed_and_takes_only_parts_of_their_size(client: Clie
     refused = await problem(await send_completion(client, upload), 409, "parts_missing")
     assert refused["missingParts"] == [1, *range(3, 13)]
     assert await look(client, upload) == resumed
+
+
+async def test_file_of_unknown_size_is_sent_part_by_part(
+    client: Client, resources: WebContext
+) -> None:
+    upload = await answered(await start(client, (await presign(client))["key"], None), 201)
+    assert (upload["sizeBytes"], upload["partCount"], upload["isGrowing"]) == (None, None, True)
+    assert upload["partSizeBytes"] == PART_BYTES
+    path = f"/api/uploads/{upload['uploadId']}"
+
+    async def send(number: int, data: bytes) -> None:
+        signed = await client.post(f"{path}/parts/{number}?sizeBytes={len(data)}")
+        assert (await put_to((await answered(signed))["uploadUrl"], data))[0] == 200
+
+    await send(3, FILE[2 * PART_BYTES :])
+    await send(1, FILE[:PART_BYTES])
+    resumed = await answered(await start(client, upload["key"], None))
+    sizes = {part["partNumber"]: part["sizeBytes"] for part in resumed["parts"]}
+    assert sizes == {1: PART_BYTES, 3: len(FILE) - 2 * PART_BYTES}
+    await problem(await client.post(f"{path}/parts/2"), 409, "part_size_needed")
+    too_long = await client.post(f"{path}/parts/2?sizeBytes={PART_BYTES + 1}")
+    await problem(too_long, 409, "part_size_needed")
+    await problem(await start(client, upload["key"], 5), 409, "upload_already_started")
+    await problem(await send_completion(client, upload), 409, "upload_grows")
+    end = f"{path}/complete?sizeBytes={len(FILE)}"
+    missing = await problem(await client.post(end), 409, "parts_missing")
+    assert missing["missingParts"] == [2]
+    # Its size is known now, so that of a part is, too.
+    await send_part(client, upload, 2, FILE)
+    assert (await answered(await client.post(end)))["state"] == "stored"
+    await problem(await client.post(f"{end}0"), 409, "upload_size_differs")
+    assert await resources.storage.get(upload["key"]) == FILE
+
+
+async def test_growing_upload_stays_below_the_limits(app: Quart, client: Client) -> None:
+    configure(app, max_source_bytes=20 * MIB)
+    upload = await answered(await start(client, (await presign(client))["key"], None), 201)
+    path = f"/api/uploads/{upload['uploadId']}/parts"
+    await answered(await client.post(f"{path}/2?sizeBytes={4 * MIB}"))
+    too_large = await client.post(f"{path}/2?sizeBytes={4 * MIB + 1}")
+    await problem(too_large, 409, "upload_too_large")
 
 
 async def test_upload_that_storage_has_lost_is_started_again(

@@ -133,7 +133,10 @@ class Fetch:
             try:
                 if self._row.received_bytes != self._row.whole_bytes:
                     await self._connect_and_receive()
-                await self._wait(uploads.complete(self._row.upload_id, storage=self._storage))
+                completion = uploads.complete(
+                    self._row.upload_id, storage=self._storage, size_bytes=self._row.whole_bytes
+                )
+                await self._wait(completion)
                 return
             except (*BROKEN_OFF, *LOST) as exc:
                 words: str = Message("Storage lost the parts that had arrived.")
@@ -261,7 +264,7 @@ class Fetch:
         await uploads.remove_parts(self._row.upload_id, storage=self._storage)
         await uploads.start(
             self._row.upload_id,
-            size_bytes or 1,
+            size_bytes,
             storage=self._storage,
             quota=Quota.of(self._config),
         )

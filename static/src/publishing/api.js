@@ -12,7 +12,8 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
  *   `seriesUrl`, with the placeholder SERIES_ID, is missing on portals without series
  * @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part
  * @typedef {{ state: "pending" | "uploading" | "stored", sizeBytes: number, partSizeBytes: number,
- *   partCount: number, parts: Part[] }} UploadState with the parts that storage has
+ *   partCount: number, isGrowing?: boolean, parts: Part[] }} UploadState with the parts that storage
+ *   has; `sizeBytes` and `partCount` of a growing upload are null
  * @typedef {"metadata" | "access"} Resource of a video
  */
 
@@ -34,6 +35,9 @@ export function namesOf(text) {
   return names.filter((name) => name);
 }
 
+/** @param {string} url @param {number} [size_bytes] */
+const withSize = (url, size_bytes) => (size_bytes ? `${url}?sizeBytes=${size_bytes}` : url);
+
 export class Api {
   /** @param {Urls} urls */
   constructor(urls) {
@@ -42,7 +46,7 @@ export class Api {
 
   /**
    * Request a new key, and a URL for one PUT of the whole file.
-   * @param {File} file @param {string} contentType @param {AbortSignal} signal
+   * @param {{ name: string }} file @param {string} contentType @param {AbortSignal} signal
    * @returns {Promise<{ key: string, uploadUrl: string }>}
    */
   presign(file, contentType, signal) {
@@ -53,7 +57,8 @@ export class Api {
   /**
    * Start an upload in parts, or return its state. The request can't be aborted, because an upload
    * that starts after its cancellation would never be removed.
-   * @param {string} key @param {number} sizeBytes @returns {Promise<UploadState>}
+   * @param {string} key @param {number | null} sizeBytes null if it is unknown
+   * @returns {Promise<UploadState>}
    */
   begin(key, sizeBytes) {
     return requestJson("POST", this.urls.uploadsUrl, { body: { key, sizeBytes } });
@@ -70,19 +75,21 @@ export class Api {
   /**
    * Return a URL for one PUT of a part.
    * @param {string} key @param {number} number @param {AbortSignal} signal
+   * @param {number} [size_bytes] size of a growing upload's part
    * @returns {Promise<string>}
    */
-  async signPart(key, number, signal) {
-    const url = `${this.#uploadUrl(key)}/parts/${number}`;
+  async signPart(key, number, signal, size_bytes) {
+    const url = withSize(`${this.#uploadUrl(key)}/parts/${number}`, size_bytes);
     return (await requestJson("POST", url, { signal })).uploadUrl;
   }
 
   /**
    * Assemble the parts.
-   * @param {string} key @param {AbortSignal} signal @returns {Promise<UploadState>}
+   * @param {string} key @param {AbortSignal} signal
+   * @param {number} [size_bytes] size of a growing upload @returns {Promise<UploadState>}
    */
-  complete(key, signal) {
-    const url = `${this.#uploadUrl(key)}/complete`;
+  complete(key, signal, size_bytes) {
+    const url = withSize(`${this.#uploadUrl(key)}/complete`, size_bytes);
     return requestJson("POST", url, { signal, timeout_ms: COMPLETE_TIMEOUT_MS });
   }
 

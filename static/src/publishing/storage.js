@@ -97,43 +97,61 @@ export function sizeOf(upload, number) {
 }
 
 /**
+ * Part of a file; `number` counts from 1, as in S3.
+ * @typedef {{ number: number, data: Blob }} Part
+ */
+
+/**
  * Send parts, several at the same time.
- * @param {UploadState} upload @param {number[]} numbers of the parts, ascending
- * @param {(number: number, signal: AbortSignal) => Promise<void>} send
+ * @param {(signal: AbortSignal) => AsyncIterable<Part> | Iterable<Part>} parts returns the parts in
+ *   ascending order; the signal rejects with the first error of `send`
+ * @param {number} partSizeBytes size of each part but the last
+ * @param {(part: Part, signal: AbortSignal) => Promise<void>} send
  * @param {AbortSignal} signal rejects with its reason
  * @throws {Error} the first error that `send` throws
  */
-export async function sendParts(upload, numbers, send, signal) {
+export async function sendParts(parts, partSizeBytes, send, signal) {
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
+  const failed = new AbortController();
   /** @type {Map<number, Promise<void>>} */
   const active = new Map();
-  const start_ms = performance.now();
   // The first part measures the rate of the line.
   let concurrency = 1;
-  /** @param {number} number */
-  const sendOne = async (number) => {
+  let isMeasured = false;
+  /** @param {Part} part */
+  const sendOne = async (part) => {
+    const start_ms = performance.now();
     try {
-      await send(number, ended);
+      await send(part, ended);
       const elapsed_s = (performance.now() - start_ms) / 1000;
-      const isFast = sizeOf(upload, number) / elapsed_s >= SLOW_LINE_BPS;
-      if (number === numbers[0] && isFast) concurrency = PART_CONCURRENCY;
+      if (!isMeasured && part.data.size / elapsed_s >= SLOW_LINE_BPS)
+        concurrency = PART_CONCURRENCY;
+      isMeasured = true;
+    } catch (error) {
+      failed.abort(error);
+      throw error;
     } finally {
-      active.delete(number);
+      active.delete(part.number);
     }
   };
   /** @param {number} number */
   const mustWait = (number) => {
     const [lowest = number] = active.keys();
-    const ahead_bytes = (number - lowest) * upload.partSizeBytes;
+    const ahead_bytes = (number - lowest) * partSizeBytes;
     return active.size >= concurrency || (active.size > 0 && ahead_bytes >= WINDOW_BYTES);
   };
   try {
-    for (const number of numbers) {
-      while (mustWait(number)) await Promise.race(active.values());
-      active.set(number, sendOne(number));
+    for await (const part of parts(AbortSignal.any([signal, failed.signal]))) {
+      while (mustWait(part.number)) await Promise.race(active.values());
+      failed.signal.throwIfAborted();
+      const sending = sendOne(part);
+      // The error is that of `failed`, also while the next part is awaited.
+      sending.catch(() => {});
+      active.set(part.number, sending);
     }
     await Promise.all(active.values());
+    failed.signal.throwIfAborted();
   } catch (error) {
     // Parts that were signed before the session ended can still be sent.
     if (isSignedOut(error)) await Promise.allSettled(active.values());

@@ -6,13 +6,12 @@
 
 import { Refused } from "../requests.js";
 import { retry } from "../retry.js";
-import { canRetryTransfer, isStale, TRANSFER, TransferFailed } from "./failures.js";
+import { isStale, TRANSFER, TransferFailed } from "./failures.js";
+import { PartSender, reportSilence } from "./part-sender.js";
 import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
-import { put, rangeOf, sendParts, sizeOf } from "./storage.js";
+import { put, rangeOf, sizeOf } from "./storage.js";
 
-/** Time without progress after which the page names the cause. */
-const SILENCE_MS = 4_000;
 /** Number of repairs if storage lacks parts after it accepted all of them. */
 const MAX_REPAIRS = 5;
 
@@ -56,13 +55,8 @@ export class Transfer {
    * @param {AbortSignal} signal rejects with its reason @returns {Promise<void>}
    */
   async run(report, signal) {
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let silenceTimer;
-    this.#report = (update) => {
-      clearTimeout(silenceTimer);
-      silenceTimer = setTimeout(() => report({ isSilent: true }), SILENCE_MS);
-      report({ isSilent: false, ...update });
-    };
+    const reporting = reportSilence(report);
+    this.#report = reporting.report;
     this.#signal = signal;
     this.#repairs = 0;
     try {
@@ -80,7 +74,7 @@ export class Transfer {
         onError: (trouble) => isStale(trouble) || this.#report({ trouble }),
       });
     } finally {
-      clearTimeout(silenceTimer);
+      reporting.stop();
     }
   }
 
@@ -155,41 +149,22 @@ export class Transfer {
   /** @param {UploadState} upload @param {number[]} numbers */
   async #sendParts(upload, numbers) {
     const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
-    let stored_bytes = this.file.size - missing_bytes;
-    let sent_bytes = stored_bytes;
-    /** Sent bytes of each part; a retry restarts at 0. @type {Map<number, number>} */
-    const partBytes = new Map();
     this.#isAllSent = false;
-    this.#report({ phase: "sending", stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
-    /** @type {(number: number, bytes: number) => void} */
-    const reportProgress = (number, bytes) => {
-      sent_bytes += bytes - (partBytes.get(number) ?? 0);
-      partBytes.set(number, bytes);
-      this.#report({ sent_bytes });
-    };
-    /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
-    const attempt = async (number, signal) => {
-      reportProgress(number, 0);
+    const parts = numbers.map((number) => {
       const { start, end } = rangeOf(upload, number);
-      const url = await this.api.signPart(this.key, number, signal);
-      const onProgress = (/** @type {number} */ bytes) => reportProgress(number, bytes);
-      const etag = await put(url, this.file.slice(start, end), { onProgress, signal });
-      if (etag === null) throw new TransferFailed(200, "etag_hidden");
-      this.#etags.set(number, etag);
-      stored_bytes += end - start;
-      this.#report({ trouble: null, stored_bytes, sent_bytes });
-      this.#succeeded();
-    };
-    // If the state is stale, the next round has to read it before sending more.
-    const shouldRetry = (/** @type {unknown} */ error) =>
-      canRetryTransfer(error) && !isStale(error);
-    const onError = (/** @type {Error} */ trouble) =>
-      shouldRetry(trouble) && this.#report({ trouble });
-    /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
-    const send = (number, signal) =>
-      retry(() => attempt(number, signal), { ...TRANSFER, signal, shouldRetry, onError });
-    await sendParts(upload, numbers, send, this.#signal);
+      return { number, data: this.file.slice(start, end) };
+    });
+    const sender = new PartSender(this.api, this.key, {
+      stored_bytes: this.file.size - missing_bytes,
+      report: this.#report,
+      succeeded: this.#succeeded,
+      onStored: (number, etag) => {
+        if (etag === null) throw new TransferFailed(200, "etag_hidden");
+        this.#etags.set(number, etag);
+      },
+    });
+    await sender.send(() => parts, upload.partSizeBytes, this.#signal);
     this.#isAllSent = true;
   }
 
