@@ -244,4 +244,3 @@ async def test_slow_storage_holds_back_and_failing_storage_ends_the_film(page: P
     # Sound waits, but frames are left out.
     assert film.sound.shape[1] / film.rate > 5
     assert_in_step(film, count=4)
-

@@ -1,12 +1,12 @@
 """Journeys of the page that records, with Chromium's fake camera, screen and microphone."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
 from chromium import (
-    TRANSCODE_TIMEOUT_MS,
-    OpenPage,
     find_or_install,
     play_past,
     suits_everyone,
@@ -39,7 +39,9 @@ async def open_recorder(page: Page) -> None:
 async def choose_sources(page: Page, *names: str) -> None:
     for name in names:
         await page.get_by_role("button", name=name, exact=True).click()
-        await expect(page.get_by_role("button", name=name, exact=True, pressed=True)).to_be_visible()
+        await expect(
+            page.get_by_role("button", name=name, exact=True, pressed=True)
+        ).to_be_visible()
 
 
 async def record_past(page: Page, seconds: int) -> None:
@@ -63,6 +65,26 @@ async def video_id_of(page: Page) -> str:
     return (await address_of(page).get_attribute("href") or "").rpartition("/")[2]
 
 
+async def duration_s_of(live_portal: LivePortal, video_id: str) -> float:
+    """Return the duration of a video, once it is ready."""
+    assert await final_status(live_portal.base_url, video_id) == "ready"
+    async with (
+        aiohttp.ClientSession(live_portal.base_url) as session,
+        session.get(f"/api/videos/{video_id}", params={"include": "details"}) as response,
+    ):
+        return float((await response.json())["details"]["durationSeconds"])
+
+
+async def crash(page: Page) -> None:
+    """Kill the process of the page."""
+    session = await page.context.new_cdp_session(page)
+    async with page.expect_event("crash"):
+        # It gets no answer.
+        asyncio.ensure_future(session.send("Page.crash")).add_done_callback(lambda _: None)
+
+
+# The request that publishes for oneself is repeated with the chosen visibility.
+@pytest.mark.complaint("status of 409")
 async def test_recording_plays_soon_after_its_end_and_is_published(
     page: Page, live_portal: LivePortal
 ) -> None:
@@ -87,3 +109,39 @@ async def test_recording_plays_soon_after_its_end_and_is_published(
     await address_of(page).click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("How to press R")
     await play_past(page, 3)
+
+
+async def test_recording_of_a_killed_tab_is_continued_by_another(
+    page: Page, live_portal: LivePortal
+) -> None:
+    await open_recorder(page)
+    await choose_sources(page, "Camera", "Microphone")
+    await record_past(page, 10)
+    await crash(page)
+    other = await page.context.new_page()
+    await other.goto("/upload")
+    await other.get_by_role("link", name="Continue with what was recorded").click()
+    await other.get_by_role("button", name="Continue with what was recorded").click()
+    await expect(address_of(other)).to_be_visible()
+    # A crash loses at most 5 s.
+    assert await duration_s_of(live_portal, await video_id_of(other)) >= 5
+    await other.get_by_role("button", name="Discard", exact=True).click()
+    await other.get_by_role("dialog").get_by_role("button", name="Discard").click()
+    await expect(other.get_by_role("button", name="Record", exact=True)).to_be_visible()
+    await expect(address_of(other)).to_be_hidden()
+    await open_recorder(other)
+    await expect(other.get_by_role("button", name="Continue")).to_be_hidden()
+
+
+@pytest.mark.complaint("ERR_INTERNET_DISCONNECTED")
+async def test_recording_goes_on_without_a_connection(page: Page, live_portal: LivePortal) -> None:
+    await open_recorder(page)
+    await choose_sources(page, "Camera")
+    await record_past(page, 1)
+    await page.context.set_offline(True)
+    await expect(page.get_by_text("Kept on this computer")).to_be_visible()
+    await page.keyboard.press("s")
+    await expect(page.get_by_text("The recording is kept on this computer.")).to_be_visible()
+    await page.context.set_offline(False)
+    await expect(address_of(page)).to_be_visible()
+    assert await duration_s_of(live_portal, await video_id_of(page)) >= 3

@@ -44,6 +44,10 @@ export class Spool {
     this.name = name;
     this.#worker = new Worker(workerUrl, { type: "module", name: "spool" });
     this.#worker.addEventListener("message", ({ data }) => this.#handleMessage(data));
+    // Without a connection the worker itself can't be loaded.
+    this.#worker.addEventListener("error", () => {
+      for (const { reject } of this.#requests.values()) reject(new Error("no worker"));
+    });
   }
 
   /** Open the file, without the torn fragment that a crash leaves. */

@@ -30,7 +30,7 @@ export const NOT_STARTED = gettext(
   "The recording didn’t start, because no picture came. Choose the screen or camera again.",
 );
 export const NO_FILES = gettext(
-  "This browser can’t keep files for this page. Is this a private window?",
+  "The recording didn’t start, because this browser keeps no files for this page. Are you connected, and is this no private window?",
 );
 export const NOTHING_RECORDED = gettext("Nothing was recorded.");
 export const TAKEN = gettext("Another tab continues with this recording.");
