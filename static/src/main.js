@@ -171,12 +171,6 @@ const behaviours = [
     () => import("./recording/record.js"),
     "startRecordPage",
   ),
-  lazyBehaviour(
-    "[data-unfinished-recordings]",
-    "recording/unfinished",
-    () => import("./recording/unfinished.js"),
-    "startUnfinishedNotice",
-  ),
 ];
 
 const BUSY_STATUSES = new Set([429, 503]);

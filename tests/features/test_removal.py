@@ -42,6 +42,7 @@ UNREAD = ("/api/events/stream",)
         "hand_in",
         "imports",
         "posters",
+        "recording",
         "schedule",
         "series",
         "statistics",

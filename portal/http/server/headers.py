@@ -3,7 +3,8 @@
 Pages with a player allow inline styles, which media-chrome writes into its shadow roots, and the
 empty data: track of hls.js; their scripts stay strict. The page that records may use the devices
 and an encoder of sound in WebAssembly, whose worker is a blob. Some or all sites may frame the
-player page for other sites. Other responses that sites may load set their own Cross-Origin-Resource-Policy.
+player page for other sites. Other responses that sites may load set their own
+Cross-Origin-Resource-Policy.
 Shared caches must not keep the response to a request with credentials.
 """
 

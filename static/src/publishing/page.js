@@ -15,8 +15,18 @@ import { DetailsView, LineView } from "./views.js";
 
 /** @typedef {import("./state.js").State} State */
 
-/** @type {import("../lifecycle.js").Start} */
-export const startUploadPage = (root, signal) => new UploadPage(root, signal);
+/** @param {HTMLElement} root @param {AbortSignal} signal */
+export function startUploadPage(root, signal) {
+  new UploadPage(root, signal);
+  const notice = document.querySelector("[data-unfinished-recordings]");
+  if (notice instanceof HTMLElement) offerUnfinished(notice, signal);
+}
+
+/** Offer to continue with recordings. @param {HTMLElement} notice @param {AbortSignal} signal */
+async function offerUnfinished(notice, signal) {
+  const { startUnfinishedNotice } = await import("../recording/unfinished.js");
+  startUnfinishedNotice(notice, signal);
+}
 
 class UploadPage {
   /** Views by the number of their upload. @type {Map<number, LineView>} */
