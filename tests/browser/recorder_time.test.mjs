@@ -57,7 +57,7 @@ test("sound before the film is left out", () => {
 test("lost sound is replaced by silence", () => {
   const track = new SoundTrack(RATE);
   place(track, times(0, 50));
-  assert.deepEqual(track.place(0.9, CHUNK), { start_s: 0.9, skipped: 0 });
+  assert.deepEqual(track.place(0.9, CHUNK), { start_s: 0.9, skipped: 0, isMoved: true });
 });
 
 for (const speed of [0.9999, 1.0001]) {
@@ -79,9 +79,9 @@ test("silence takes the place of sound that does not come", () => {
   assert.equal(track.extend(2), 1.9 * RATE);
   assert.equal(track.extend(1), 0);
   // It was only late.
-  assert.deepEqual(track.place(0.1, CHUNK), { start_s: 2, skipped: CHUNK });
-  assert.deepEqual(track.place(1.995, CHUNK), { start_s: 2, skipped: 240 });
-  assert.deepEqual(track.place(2.005, CHUNK), { start_s: 2.005, skipped: 0 });
+  assert.deepEqual(track.place(0.1, CHUNK), { start_s: 2, skipped: CHUNK, isMoved: true });
+  assert.deepEqual(track.place(1.995, CHUNK), { start_s: 2, skipped: 240, isMoved: true });
+  assert.deepEqual(track.place(2.005, CHUNK), { start_s: 2.005, skipped: 0, isMoved: false });
 });
 
 test("a film has at most 1080p and even numbers", () => {

@@ -268,12 +268,10 @@ export class Recorder extends EventTarget {
     if (!this.#film || !this.#soundTrack || !this.#clock?.covers(captured_ms)) return;
     const length = samples.length / 2;
     const at_s = this.#clock.at(captured_ms) - this.#film.soundDelay_s;
-    const { start_s, skipped } = this.#soundTrack.place(at_s, length);
-    if (!skipped) this.#film.addSound(samples, start_s);
-    else {
-      const kept = samples.filter((_, index) => index % length >= skipped);
-      this.#film.addSound(kept, start_s);
-    }
+    const { start_s, skipped, isMoved } = this.#soundTrack.place(at_s, length);
+    const kept = skipped ? samples.filter((_, index) => index % length >= skipped) : samples;
+    this.#film.addSound(kept, start_s);
+    if (isMoved) this.#mixer.reconnect();
   }
 
   /** Repeat a still picture, at the latest where a key frame is due. */
