@@ -181,7 +181,8 @@ async def test_still_screen_without_sound_goes_on(page: Page) -> None:
 
 async def test_fake_devices_and_shared_screen_are_one_film(page: Page) -> None:
     film, result = await record(page, 4, display={}, camera={}, microphone={})
-    assert longest_gap_s(film) < 0.5
+    assert film.pictures[0].pixels.shape[0] <= 1080
+    assert longest_gap_s(film) <= KEY_FRAME_INTERVAL_S
     assert max(result["levels"]) > 0.01
     assert len(film.beeps_s) >= 3
     assert result["events"] == []
@@ -242,6 +243,6 @@ async def test_slow_storage_holds_back_and_failing_storage_ends_the_film(page: P
     assert result["events"] == [{"type": "failed", "message": "The disk is full."}]
     film = decode(decode_base64(result["data"]))
     # Sound waits, but frames are left out.
-    assert film.sound.shape[1] / film.rate > 5
+    assert film.sound.shape[1] / film.rate > 3
     assert_in_step(film, count=4)
 

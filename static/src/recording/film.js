@@ -13,6 +13,7 @@ import {
   VideoSample,
   VideoSampleSource,
 } from "mediabunny";
+import { canReadTracks } from "./frames.js";
 
 const KEY_FRAME_INTERVAL_S = 2;
 const AUDIO_BITRATE = 160_000;
@@ -21,6 +22,12 @@ const BITS_PER_PIXEL = 0.08;
 /** Bits per pixel of the further frames at more than 30 per second, which differ less. */
 const BASE_FRAMES_PER_SECOND = 30;
 const FURTHER_SHARE = 0.5;
+
+/**
+ * Constrained Baseline, level 4.2: Firefox makes B-frames in other profiles, in real time too, whose
+ * times mediabunny writes in a way that ffmpeg reads as an offset of the picture.
+ */
+const PROFILE = canReadTracks ? {} : { fullCodecString: "avc1.42e02a" };
 
 /** Number of frames that may wait for the encoder. Further ones are left out. */
 const MAX_WAITING_FRAMES = 8;
@@ -54,6 +61,7 @@ function videoEncoding({ width, height, framesPerSecond }) {
     quality: rateOf(width * height * frames * BITS_PER_PIXEL, "variable"),
     keyFrameInterval: KEY_FRAME_INTERVAL_S,
     latencyMode: /** @type {const} */ ("realtime"),
+    ...PROFILE,
   };
 }
 

@@ -221,6 +221,7 @@ export class Recorder extends EventTarget {
     this.#clock?.pause();
     const end_s = this.duration_s;
     await this.#awaitSound(end_s);
+    this.#extendSound(end_s - LAST_FRAME_S);
     const frame = this.#composition.takeFrame();
     const last_s = Math.max(end_s, (this.#film?.lastFrame_s ?? 0) + 0.001);
     this.#end.abort();
@@ -262,9 +263,7 @@ export class Recorder extends EventTarget {
 
   /** @param {import("./frames.js").Chunk} chunk */
   #addSound({ samples, captured_ms }) {
-    this.#awake();
-    this.#composition.poll();
-    this.#repeatPicture();
+    this.#advance();
     if (!this.#film || !this.#soundTrack || !this.#clock?.covers(captured_ms)) return;
     const length = samples.length / 2;
     const at_s = this.#clock.at(captured_ms) - this.#film.soundDelay_s;
@@ -283,12 +282,17 @@ export class Recorder extends EventTarget {
   }
 
   /** Let silence take the place of sound that doesn't come, because the film waits for it. */
-  #extendSound() {
-    if (!this.#film || !this.#soundTrack || !this.#clock || this.#clock.isPaused) return;
-    const until_s = this.#clock.at() - MISSING_SOUND_S / 2;
-    if (until_s - this.#soundTrack.end_s < MISSING_SOUND_S / 2) return;
+  #replaceMissingSound() {
+    if (!this.#clock || this.#clock.isPaused || !this.#soundTrack) return;
+    const missing_s = this.#clock.at() - this.#soundTrack.end_s;
+    if (missing_s > MISSING_SOUND_S) this.#extendSound(this.#clock.at() - MISSING_SOUND_S / 2);
+  }
+
+  /** @param {number} until_s */
+  #extendSound(until_s) {
+    if (!this.#soundTrack) return;
     const { end_s } = this.#soundTrack;
-    this.#film.addSound(new Float32Array(2 * this.#soundTrack.extend(until_s)), end_s);
+    this.#film?.addSound(new Float32Array(2 * this.#soundTrack.extend(until_s)), end_s);
   }
 
   /** Leave out the time in which the computer was asleep. */
@@ -301,10 +305,16 @@ export class Recorder extends EventTarget {
     this.#soundTrack?.align();
   }
 
-  #tick() {
+  /** Do what has no event of its own. Sound comes in steadily, while a hidden page's timers are slow. */
+  #advance() {
     this.#awake();
+    this.#composition.poll();
     this.#repeatPicture();
-    this.#extendSound();
+  }
+
+  #tick() {
+    this.#advance();
+    this.#replaceMissingSound();
     this.#checkSound();
     this.#checkPicture();
   }

@@ -5,6 +5,7 @@ import { readSound } from "./frames.js";
 const SAMPLE_RATE = 48_000;
 /** Number of samples that the level is measured over: at least those between two measurements. */
 const METER_SAMPLES = 8192;
+const RESUME_TIMEOUT_MS = 1000;
 
 /** Sound further than this from its place is moved there at once. */
 const JUMP_S = 0.2;
@@ -31,7 +32,7 @@ export class Mixer {
 
   /**
    * @param {{ screen: MediaStream | null, microphone: MediaStream | null }} sources
-   * @param {(chunk: import("./frames.js").Chunk) => void} onChunk called at least every 25 ms, also
+   * @param {(chunk: import("./frames.js").Chunk) => void} onChunk called about every 10 ms, also
    *   while nothing is heard
    * @param {AbortSignal} signal
    */
@@ -48,11 +49,13 @@ export class Mixer {
     return this.#context.sampleRate;
   }
 
-  /** Run the mixer. Browsers refuse to before the page was clicked. */
+  /**
+   * Run the mixer. Browsers refuse to before the page was clicked, and Firefox without a device that
+   * plays sound: then there is silence.
+   */
   async resume() {
-    if (this.#context.state !== "running" && this.#context.state !== "closed") {
-      await this.#context.resume();
-    }
+    const timeout = new Promise((resolve) => setTimeout(resolve, RESUME_TIMEOUT_MS));
+    await Promise.race([this.#context.resume(), timeout]);
   }
 
   /** Take another microphone. @param {MediaStream | null} stream */
