@@ -183,6 +183,7 @@ export class Film {
   #waiting = { frames: 0, sound: 0 };
   #frames = Promise.resolve();
   #sound = Promise.resolve();
+  #isClosed = false;
   #hasFailed = false;
 
   /**
@@ -229,7 +230,7 @@ export class Film {
    */
   addFrame(frame, at_s, duration_s = 0) {
     const isLate = at_s <= this.#last_s;
-    if (this.#hasFailed || isLate || this.#waiting.frames >= MAX_WAITING_FRAMES) {
+    if (this.#isClosed || isLate || this.#waiting.frames >= MAX_WAITING_FRAMES) {
       frame.close();
       return;
     }
@@ -251,8 +252,8 @@ export class Film {
    */
   addSound(samples, at_s) {
     const audio = this.#audio;
-    const isFull = this.#waiting.sound >= MAX_WAITING_SOUND;
-    if (!audio || !this.#format.sampleRate || this.#hasFailed || !samples.length || isFull) return;
+    if (!audio || !this.#format.sampleRate || this.#isClosed || !samples.length) return;
+    if (this.#waiting.sound >= MAX_WAITING_SOUND) return;
     this.#waiting.sound += 1;
     const sample = soundSample(samples, at_s, this.#format.sampleRate);
     this.#sound = this.#sound
@@ -264,8 +265,9 @@ export class Film {
       });
   }
 
-  /** Write the rest. Rejects if the film has failed. */
+  /** Write the rest, unless the film has failed. */
   async finish() {
+    this.#isClosed = true;
     await Promise.all([this.#frames, this.#sound]);
     if (this.#hasFailed) return;
     try {
@@ -279,6 +281,7 @@ export class Film {
   async #fail(error) {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
+    this.#isClosed = true;
     // What was written ends with a whole fragment.
     await this.#output.cancel().catch(() => {});
     this.#onError(error instanceof Error ? error : new Error(String(error)));

@@ -13,6 +13,8 @@ const WAITING_CHUNKS = 500;
 const POLL_MS = 8;
 const EARLIEST_POLL = 0.85;
 const DEFAULT_FRAME_RATE = 30;
+/** Time after its capture at which a frame is found, as measured in Firefox. */
+const SHOWN_AFTER_MS = 40;
 
 /**
  * Reader of a track, which only Chromium has outside of workers. Not yet in TypeScript's library.
@@ -101,7 +103,7 @@ export function readFrames(track, onFrame, signal) {
     if (signal.aborted || !isReady || track.readyState === "ended") return;
     if (now_ms - last_ms < EARLIEST_POLL * (1000 / frameRate)) return;
     last_ms = now_ms;
-    onFrame(new VideoFrame(video, { timestamp: now_ms * 1000 }), now_ms);
+    onFrame(new VideoFrame(video, { timestamp: now_ms * 1000 }), now_ms - SHOWN_AFTER_MS);
   };
   const timer = setInterval(take, POLL_MS);
   signal.addEventListener("abort", () => clearInterval(timer));
