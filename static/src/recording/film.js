@@ -179,7 +179,7 @@ export class Film {
   #audio = null;
   #format;
   #onError;
-  #last_s = -1;
+  #last_s = 0;
   #waiting = { frames: 0, sound: 0 };
   #frames = Promise.resolve();
   #sound = Promise.resolve();
@@ -213,9 +213,9 @@ export class Film {
       await provideAac();
       this.soundDelay_s = await measureDelay(this.#format.sampleRate);
     }
+    const sample = new VideoSample(frame, { timestamp: 0 });
     await this.#output.start();
-    this.addFrame(frame, 0);
-    await this.#frames;
+    await this.#video.add(sample).finally(() => sample.close());
   }
 
   /** Time of the last frame. */

@@ -22,7 +22,8 @@ export { listDevices, openCamera, openMicrophone, openScreen } from "./sources.j
  *
  * Condition that people should know of. `since_s` is the recorded time at which it began.
  * @typedef {"silence" | "black" | "unplugged" | "screen_ended"} WarningKind
- * @typedef {{ kind: WarningKind, since_s: number, isOver: boolean }} Warning
+ * @typedef {"screen" | "camera" | "microphone"} Device
+ * @typedef {{ kind: WarningKind, device: Device, since_s: number, isOver: boolean }} Warning
  *
  * What a browser can do. Sound is encoded by the browser or by WASM, or not recorded.
  * @typedef {{ screen: boolean, camera: boolean, microphone: boolean,
@@ -113,11 +114,16 @@ export class Recorder extends EventTarget {
   #film = null;
   /** @type {SoundTrack | null} */
   #soundTrack = null;
+  /** @type {Promise<void> | null} */
+  #starting = null;
   /** @type {Promise<{ duration_s: number }> | null} */
   #stopping = null;
   #tick_ms = performance.now();
   #blackCheck_ms = 0;
-  /** Conditions by kind: since when by the page's clock, and what was said of them. @type {Map<WarningKind, { since_ms: number, warning: Warning | null }>} */
+  /**
+   * Conditions by kind and device: since when by the page's clock, and what was said of them.
+   * @type {Map<string, { since_ms: number, warning: Warning | null }>}
+   */
   #conditions = new Map();
   #watchedMicrophone = new AbortController();
 
@@ -133,9 +139,9 @@ export class Recorder extends EventTarget {
       signal,
     );
     this.#mixer = new Mixer(sources, (chunk) => this.#addSound(chunk), signal);
-    this.#watch(sources.screen, "screen_ended", signal);
-    this.#watch(sources.camera, "unplugged", signal);
-    this.#watch(sources.microphone, "unplugged", this.#watchedMicrophone.signal);
+    this.#watch("screen", signal);
+    this.#watch("camera", signal);
+    this.#watch("microphone", this.#watchedMicrophone.signal);
     const timer = setInterval(() => this.#tick(), TICK_MS);
     signal.addEventListener("abort", () => clearInterval(timer));
   }
@@ -160,20 +166,9 @@ export class Recorder extends EventTarget {
   }
 
   /** Begin the film. Each prefix of the written bytes that ends with a fragment plays. */
-  async start() {
-    await this.#mixer.resume();
-    const frame = await this.#firstFrame();
-    const { width, height } = /** @type {import("./composition.js").Size} */ (
-      this.#composition.size
-    );
-    const { framesPerSecond } = this.#sources;
-    const sampleRate = this.#hasSound() ? this.#mixer.sampleRate : null;
-    const format = { width, height, framesPerSecond, sampleRate };
-    const film = new Film(format, this.#sink, (error) => this.#fail(error));
-    await film.begin(frame);
-    if (sampleRate) this.#soundTrack = new SoundTrack(sampleRate);
-    this.#film = film;
-    this.#clock = new FilmClock();
+  start() {
+    this.#starting ??= this.#begin();
+    return this.#starting;
   }
 
   pause() {
@@ -196,9 +191,26 @@ export class Recorder extends EventTarget {
   replaceMicrophone(stream) {
     this.#watchedMicrophone.abort();
     this.#watchedMicrophone = new AbortController();
+    this.#sources = { ...this.#sources, microphone: stream };
     this.#mixer.setMicrophone(stream);
-    this.#watch(stream, "unplugged", this.#watchedMicrophone.signal);
-    this.#report("unplugged", false, 0);
+    this.#watch("microphone", this.#watchedMicrophone.signal);
+    this.#report("unplugged", "microphone", false);
+  }
+
+  async #begin() {
+    await this.#mixer.resume();
+    const frame = await this.#firstFrame();
+    const { width, height } = /** @type {import("./composition.js").Size} */ (
+      this.#composition.size
+    );
+    const { framesPerSecond } = this.#sources;
+    const sampleRate = this.#hasSound() ? this.#mixer.sampleRate : null;
+    const format = { width, height, framesPerSecond, sampleRate };
+    const film = new Film(format, this.#sink, (error) => this.#fail(error));
+    await film.begin(frame);
+    if (sampleRate) this.#soundTrack = new SoundTrack(sampleRate);
+    this.#film = film;
+    this.#clock = new FilmClock();
   }
 
   #hasSound() {
@@ -218,6 +230,7 @@ export class Recorder extends EventTarget {
   }
 
   async #finish() {
+    await this.#starting?.catch(() => {});
     this.#clock?.pause();
     const end_s = this.duration_s;
     await this.#awaitSound(end_s);
@@ -322,40 +335,45 @@ export class Recorder extends EventTarget {
   #checkSound() {
     const peak = this.#mixer.measurePeak();
     this.#dispatch("level", peak);
-    if (this.#sources.microphone) this.#report("silence", peak < SILENCE_PEAK, WARNING_AFTER_MS);
+    const isSilent = Boolean(this.#sources.microphone) && peak < SILENCE_PEAK;
+    this.#report("silence", "microphone", isSilent, WARNING_AFTER_MS);
   }
 
   #checkPicture() {
     const now_ms = performance.now();
     if (now_ms - this.#blackCheck_ms < BLACK_CHECK_MS) return;
     this.#blackCheck_ms = now_ms;
-    this.#report("black", this.#composition.isBlack(), WARNING_AFTER_MS);
+    const device = this.#sources.screen ? "screen" : "camera";
+    this.#report("black", device, this.#composition.isBlack(), WARNING_AFTER_MS);
   }
 
-  /** Warn when a device or the screen ends. @param {MediaStream | null} stream @param {WarningKind} kind @param {AbortSignal} signal */
-  #watch(stream, kind, signal) {
-    const tracks = kind === "screen_ended" ? stream?.getVideoTracks() : stream?.getTracks();
+  /** Warn when a device or the screen ends. @param {Device} device @param {AbortSignal} signal */
+  #watch(device, signal) {
+    const stream = this.#sources[device];
+    const tracks = device === "screen" ? stream?.getVideoTracks() : stream?.getTracks();
+    const kind = device === "screen" ? "screen_ended" : "unplugged";
     for (const track of tracks ?? []) {
-      track.addEventListener("ended", () => this.#report(kind, true, 0), { signal });
+      track.addEventListener("ended", () => this.#report(kind, device, true), { signal });
     }
   }
 
   /**
    * Warn of a condition that has lasted, and say when it is over.
-   * @param {WarningKind} kind @param {boolean} isSo @param {number} after_ms
+   * @param {WarningKind} kind @param {Device} device @param {boolean} isSo @param {number} after_ms
    */
-  #report(kind, isSo, after_ms) {
+  #report(kind, device, isSo, after_ms = 0) {
+    const key = `${kind} ${device}`;
     const now_ms = performance.now();
-    const condition = this.#conditions.get(kind) ?? { since_ms: now_ms, warning: null };
+    const condition = this.#conditions.get(key) ?? { since_ms: now_ms, warning: null };
     if (!isSo) {
-      this.#conditions.delete(kind);
+      this.#conditions.delete(key);
       if (condition.warning) this.#dispatch("warning", { ...condition.warning, isOver: true });
       return;
     }
-    this.#conditions.set(kind, condition);
+    this.#conditions.set(key, condition);
     if (condition.warning || now_ms - condition.since_ms < after_ms) return;
     const since_s = Math.max(0, this.#clock?.at(condition.since_ms) ?? 0);
-    condition.warning = { kind, since_s, isOver: false };
+    condition.warning = { kind, device, since_s, isOver: false };
     this.#dispatch("warning", condition.warning);
   }
 
