@@ -118,7 +118,8 @@ export class Recorder extends EventTarget {
   #starting = null;
   /** @type {Promise<{ duration_s: number }> | null} */
   #stopping = null;
-  #tick_ms = performance.now();
+  #alive_ms = performance.now();
+  #check_ms = 0;
   #blackCheck_ms = 0;
   /**
    * Conditions by kind and device: since when by the page's clock, and what was said of them.
@@ -142,7 +143,7 @@ export class Recorder extends EventTarget {
     this.#watch("screen", signal);
     this.#watch("camera", signal);
     this.#watch("microphone", this.#watchedMicrophone.signal);
-    const timer = setInterval(() => this.#tick(), TICK_MS);
+    const timer = setInterval(() => this.#advance(), TICK_MS);
     signal.addEventListener("abort", () => clearInterval(timer));
   }
 
@@ -311,8 +312,8 @@ export class Recorder extends EventTarget {
   /** Leave out the time in which the computer was asleep. */
   #awake() {
     const now_ms = performance.now();
-    const asleep_ms = now_ms - this.#tick_ms;
-    this.#tick_ms = now_ms;
+    const asleep_ms = now_ms - this.#alive_ms;
+    this.#alive_ms = now_ms;
     if (asleep_ms < ASLEEP_MS || !this.#clock || this.#clock.isPaused) return;
     this.#clock.skip(asleep_ms);
     this.#soundTrack?.align();
@@ -323,10 +324,8 @@ export class Recorder extends EventTarget {
     this.#awake();
     this.#composition.poll();
     this.#repeatPicture();
-  }
-
-  #tick() {
-    this.#advance();
+    if (performance.now() - this.#check_ms < TICK_MS) return;
+    this.#check_ms = performance.now();
     this.#replaceMissingSound();
     this.#checkSound();
     this.#checkPicture();
