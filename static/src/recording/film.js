@@ -34,6 +34,10 @@ const MAX_WAITING_FRAMES = 8;
 /** Number of chunks of sound that may wait while storage is slow: about a minute, 25 MB. */
 const MAX_WAITING_SOUND = 6000;
 
+/** Length of the last frame: the sound ends before it, though encoders extend it by two frames. */
+const LAST_FRAME_S = 0.1;
+const SHORTEST_FRAME_S = 0.001;
+
 /** Samples of a frame of AAC, which is also the delay of most encoders. */
 const AAC_FRAME = 1024;
 /** Sound that an encoder's delay is measured with: a click in silence. */
@@ -225,10 +229,9 @@ export class Film {
 
   /**
    * Add a frame, unless it is older than the last one or the encoder is too slow.
-   * @param {VideoFrame} frame to be closed by the film
-   * @param {number} at_s @param {number} [duration_s] by default until the next one
+   * @param {VideoFrame} frame to be closed by the film @param {number} at_s
    */
-  addFrame(frame, at_s, duration_s = 0) {
+  addFrame(frame, at_s) {
     const isLate = at_s <= this.#last_s;
     if (this.#isClosed || isLate || this.#waiting.frames >= MAX_WAITING_FRAMES) {
       frame.close();
@@ -236,7 +239,7 @@ export class Film {
     }
     this.#last_s = at_s;
     this.#waiting.frames += 1;
-    const sample = new VideoSample(frame, { timestamp: at_s, duration: duration_s });
+    const sample = new VideoSample(frame, { timestamp: at_s });
     this.#frames = this.#frames
       .then(() => (this.#hasFailed ? undefined : this.#video.add(sample)))
       .catch((error) => this.#fail(error))
@@ -265,15 +268,23 @@ export class Film {
       });
   }
 
-  /** Write the rest, unless the film has failed. */
-  async finish() {
+  /**
+   * Write the rest, unless the film has failed. The last frame also waits for a slow encoder.
+   * @param {VideoFrame | null} frame to be closed by the film @param {number} at_s
+   */
+  async finish(frame, at_s) {
     this.#isClosed = true;
     await Promise.all([this.#frames, this.#sound]);
-    if (this.#hasFailed) return;
+    const timestamp = Math.max(at_s, this.#last_s + SHORTEST_FRAME_S);
+    const sample = frame && new VideoSample(frame, { timestamp, duration: LAST_FRAME_S });
     try {
+      if (this.#hasFailed) return;
+      if (sample) await this.#video.add(sample);
       await this.#output.finalize();
     } catch (error) {
       await this.#fail(error);
+    } finally {
+      sample?.close();
     }
   }
 

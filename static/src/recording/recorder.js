@@ -40,8 +40,8 @@ const EARLIEST = 0.8;
 const MISSING_SOUND_S = 1;
 /** Time without any sign of life after which the computer was asleep. */
 const ASLEEP_MS = 10_000;
-/** By how much the picture is longer than the sound, which encoders extend by up to two frames. */
-const LAST_FRAME_S = 0.1;
+/** Length of sound that may be missing at the end. */
+const LATE_SOUND_S = 0.05;
 const FIRST_FRAME_TIMEOUT_MS = 10_000;
 
 const SILENCE_PEAK = 0.001;
@@ -235,21 +235,19 @@ export class Recorder extends EventTarget {
     this.#clock?.pause();
     const end_s = this.duration_s;
     await this.#awaitSound(end_s);
-    this.#extendSound(end_s - LAST_FRAME_S);
+    this.#extendSound(end_s - LATE_SOUND_S);
     const frame = this.#composition.takeFrame();
-    const last_s = Math.max(end_s, (this.#film?.lastFrame_s ?? 0) + 0.001);
     this.#end.abort();
     this.#watchedMicrophone.abort();
-    if (frame && this.#film) this.#film.addFrame(frame, last_s, LAST_FRAME_S);
+    if (this.#film) await this.#film.finish(frame, end_s);
     else frame?.close();
-    await this.#film?.finish();
     return { duration_s: end_s };
   }
 
   /** Wait for the sound up to a time, which a busy page gets late. @param {number} end_s */
   async #awaitSound(end_s) {
     const until_ms = performance.now() + MISSING_SOUND_S * 1000;
-    const isMissing = () => this.#soundTrack && this.#soundTrack.end_s < end_s - LAST_FRAME_S;
+    const isMissing = () => this.#soundTrack && this.#soundTrack.end_s < end_s - LATE_SOUND_S;
     while (isMissing() && performance.now() < until_ms) {
       await new Promise((resolve) => setTimeout(resolve, TICK_MS / 10));
     }
@@ -258,6 +256,7 @@ export class Recorder extends EventTarget {
   /** @param {Error} error */
   #fail(error) {
     this.#clock?.pause();
+    this.#soundTrack = null;
     this.#end.abort();
     this.#dispatch("failed", error);
   }
