@@ -2,21 +2,18 @@
 
 import {
   AppendOnlyStreamTarget,
-  AudioSample,
   AudioSampleSource,
-  canEncodeAudio,
   canEncodeVideo,
   Mp4OutputFormat,
-  NullTarget,
   Output,
   Quality,
   VideoSample,
   VideoSampleSource,
 } from "mediabunny";
+import { audioEncoding, prepareSound, soundSample } from "./aac.js";
 import { canReadTracks } from "./frames.js";
 
 const KEY_FRAME_INTERVAL_S = 2;
-const AUDIO_BITRATE = 160_000;
 /** Bits per pixel. Screens that change little need much less. */
 const BITS_PER_PIXEL = 0.08;
 /** Bits per pixel of the further frames at more than 30 per second, which differ less. */
@@ -38,13 +35,6 @@ const MAX_WAITING_SOUND = 6000;
 const LAST_FRAME_S = 0.1;
 const SHORTEST_FRAME_S = 0.001;
 
-/** Samples of a frame of AAC, which is also the delay of most encoders. */
-const AAC_FRAME = 1024;
-/** Sound that an encoder's delay is measured with: a click in silence. */
-const PROBE_FRAMES = 8;
-const CLICK_AT = 3.5 * AAC_FRAME;
-const MAX_DELAY = 4 * AAC_FRAME;
-
 /**
  * Receives the film in order, append-only; a promise that is pending holds the encoder back.
  * @typedef {(bytes: Uint8Array) => Promise<void>} Sink
@@ -53,124 +43,25 @@ const MAX_DELAY = 4 * AAC_FRAME;
  * without sound if `sampleRate` is null
  */
 
-/** @param {number} bitrate @param {"variable" | "constant"} bitrateMode */
-const rateOf = (bitrate, bitrateMode) => new Quality({ bitrate: Math.round(bitrate), bitrateMode });
-
 /** Return the encoding of the picture. @param {Omit<Format, "sampleRate">} format */
 function videoEncoding({ width, height, framesPerSecond }) {
   const further = Math.max(0, framesPerSecond - BASE_FRAMES_PER_SECOND);
   const frames = BASE_FRAMES_PER_SECOND + further * FURTHER_SHARE;
+  const bitrate = Math.round(width * height * frames * BITS_PER_PIXEL);
   return {
     codec: /** @type {const} */ ("avc"),
-    quality: rateOf(width * height * frames * BITS_PER_PIXEL, "variable"),
+    quality: new Quality({ bitrate, bitrateMode: "variable" }),
     keyFrameInterval: KEY_FRAME_INTERVAL_S,
     latencyMode: /** @type {const} */ ("realtime"),
     ...PROFILE,
   };
 }
 
-/** @returns {import("mediabunny").AudioEncodingConfig} */
-const audioEncoding = () => ({ codec: "aac", quality: rateOf(AUDIO_BITRATE, "variable") });
-
 /** Return whether the browser encodes H.264. */
 export function canEncodePicture() {
   const { codec, ...encoding } = videoEncoding({ width: 1920, height: 1080, framesPerSecond: 30 });
   return canEncodeVideo(codec, { width: 1920, height: 1080, ...encoding });
 }
-
-/** Return whether the browser itself encodes AAC. */
-export const canEncodeSound = () =>
-  canEncodeAudio("aac", { numberOfChannels: 2, sampleRate: 48_000, ...audioEncoding() });
-
-/** Load an encoder of AAC if the browser has none. */
-async function provideAac() {
-  if (await canEncodeSound()) return;
-  const { registerAacEncoder } = await import("@mediabunny/aac-encoder");
-  registerAacEncoder();
-}
-
-/**
- * Return by how much encoded sound is late. Encoders put silence before the first sample, of a length
- * that browsers don't tell, and mediabunny writes no edit list for it. Encodes a click and looks for
- * it.
- * @param {number} sampleRate @returns {Promise<number>} in seconds
- */
-async function measureDelay(sampleRate) {
-  try {
-    const { chunks, config } = await encodeClick(sampleRate);
-    const delay = (await findPeak(chunks, config)) - CLICK_AT;
-    if (delay >= 0 && delay <= MAX_DELAY) return delay / sampleRate;
-  } catch (error) {
-    console.info("The delay of the encoder of sound couldn’t be measured.", error);
-  }
-  return AAC_FRAME / sampleRate;
-}
-
-/** Return a click as AAC. @param {number} sampleRate */
-async function encodeClick(sampleRate) {
-  /** @type {EncodedAudioChunk[]} */
-  const chunks = [];
-  /** @type {AudioDecoderConfig[]} */
-  const configs = [];
-  const source = new AudioSampleSource({
-    ...audioEncoding(),
-    onEncodedPacket: (packet, meta) => {
-      chunks.push(packet.toEncodedAudioChunk());
-      if (meta?.decoderConfig) configs.push(meta.decoderConfig);
-    },
-  });
-  const format = new Mp4OutputFormat({ fastStart: false });
-  const output = new Output({ format, target: new NullTarget() });
-  output.addAudioTrack(source);
-  await output.start();
-  const length = PROBE_FRAMES * AAC_FRAME;
-  const click = Float32Array.from({ length: 2 * length }, (_, index) =>
-    index % length === CLICK_AT ? 1 : 0,
-  );
-  const sample = soundSample(click, 0, sampleRate);
-  await source.add(sample);
-  sample.close();
-  await output.finalize();
-  const [config] = configs;
-  if (!config) throw new Error("The encoder of sound doesn’t describe its output.");
-  return { chunks, config };
-}
-
-/**
- * Return the offset of the loudest sample of encoded sound.
- * @param {EncodedAudioChunk[]} chunks @param {AudioDecoderConfig} config
- */
-async function findPeak(chunks, config) {
-  const peak = { at: 0, level: 0 };
-  let decoded = 0;
-  const decoder = new AudioDecoder({
-    output: (data) => {
-      const samples = new Float32Array(data.numberOfFrames);
-      data.copyTo(samples, { planeIndex: 0, format: "f32-planar" });
-      data.close();
-      for (const [index, sample] of samples.entries()) {
-        if (Math.abs(sample) <= peak.level) continue;
-        Object.assign(peak, { at: decoded + index, level: Math.abs(sample) });
-      }
-      decoded += samples.length;
-    },
-    // `flush` rejects.
-    error: () => {},
-  });
-  decoder.configure(config);
-  for (const chunk of chunks) decoder.decode(chunk);
-  await decoder.flush();
-  decoder.close();
-  return peak.at;
-}
-
-/**
- * Return stereo sound for the encoder.
- * @param {Float32Array} data one channel after the other @param {number} timestamp in seconds
- * @param {number} sampleRate
- */
-const soundSample = (data, timestamp, sampleRate) =>
-  new AudioSample({ data, format: "f32-planar", numberOfChannels: 2, sampleRate, timestamp });
 
 /** Film that is being written. All of its times are in seconds from its beginning. */
 export class Film {
@@ -213,10 +104,8 @@ export class Film {
    * @param {VideoFrame} frame to be closed by the film
    */
   async begin(frame) {
-    if (this.#format.sampleRate) {
-      await provideAac();
-      this.soundDelay_s = await measureDelay(this.#format.sampleRate);
-    }
+    const { sampleRate } = this.#format;
+    if (sampleRate) this.soundDelay_s = await prepareSound(sampleRate);
     const sample = new VideoSample(frame, { timestamp: 0 });
     await this.#output.start();
     await this.#video.add(sample).finally(() => sample.close());

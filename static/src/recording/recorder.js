@@ -4,8 +4,9 @@
  * and `film.js` encodes and writes.
  */
 
+import { canEncodeSound, prepareSound } from "./aac.js";
 import { Composition } from "./composition.js";
-import { canEncodePicture, canEncodeSound, Film } from "./film.js";
+import { canEncodePicture, Film } from "./film.js";
 import { Mixer, SoundTrack } from "./sound.js";
 
 export { bubbleCircle } from "./composition.js";
@@ -51,7 +52,7 @@ const BLACK_CHECK_MS = 1000;
 /** Return what this browser can do. @returns {Promise<Capabilities>} */
 export async function capabilities() {
   const devices = navigator.mediaDevices;
-  const hasSound = "AudioContext" in globalThis && "AudioEncoder" in globalThis;
+  const hasSound = "AudioContext" in globalThis;
   const hasAac = hasSound && (await canEncodeSound());
   return {
     screen: Boolean(devices?.getDisplayMedia),
@@ -143,6 +144,8 @@ export class Recorder extends EventTarget {
     this.#watch("screen", signal);
     this.#watch("camera", signal);
     this.#watch("microphone", this.#watchedMicrophone.signal);
+    // In good time, so that the recording starts at once.
+    if (this.#hasSound()) prepareSound(this.#mixer.sampleRate).catch(() => {});
     const timer = setInterval(() => this.#advance(), TICK_MS);
     signal.addEventListener("abort", () => clearInterval(timer));
   }
