@@ -40,7 +40,7 @@ async function flashingScreen({ withSound = true, isStill = false, colour = "nav
 /** Open sources by their options. */
 async function openSources({ screen, display, camera, microphone }) {
   return {
-    screen: screen ? await flashingScreen(screen) : display ? await recording.openScreen({ withSound: false }) : null,
+    screen: screen ? await flashingScreen(screen) : display ? await recording.openScreen({ withSound: true }) : null,
     camera: camera ? await recording.openCamera() : null,
     microphone: microphone ? await recording.openMicrophone() : null,
   };
