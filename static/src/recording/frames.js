@@ -95,7 +95,7 @@ export function readFrames(track, onFrame, signal) {
   signal.addEventListener("abort", () => {
     video.srcObject = null;
   });
-  const { frameRate = DEFAULT_FRAME_RATE } = track.getSettings();
+  const frameRate = track.getSettings().frameRate || DEFAULT_FRAME_RATE;
   let last_ms = 0;
   const take = () => {
     const now_ms = performance.now();
