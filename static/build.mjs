@@ -143,10 +143,17 @@ async function copyImages() {
   return manifest;
 }
 
-/** The font may be given away with its license only. */
-async function copyFontLicense() {
-  const license = path.join(here, "node_modules/@fontsource-variable/geist/LICENSE");
-  await writeFile(path.join(dist, "geist-license.txt"), await readFile(license));
+/** Licenses of what may be given away only with them, by their names in dist/. */
+const LICENSES = {
+  "aac-encoder-license.txt": "node_modules/@mediabunny/aac-encoder/LICENSE",
+  "ffmpeg-license.txt": "licenses/ffmpeg.txt",
+  "geist-license.txt": "node_modules/@fontsource-variable/geist/LICENSE",
+};
+
+async function copyLicenses() {
+  for (const [name, source] of Object.entries(LICENSES)) {
+    await writeFile(path.join(dist, name), await readFile(path.join(here, source)));
+  }
 }
 
 /** Lays a compressed copy beside each file that is sent often and shrinks. */
@@ -162,6 +169,6 @@ async function compress() {
 await rm(dist, { recursive: true, force: true });
 await mkdir(dist, { recursive: true });
 const manifest = { ...(await bundle()), ...(await copyImages()) };
-await copyFontLicense();
+await copyLicenses();
 await compress();
 await writeFile(path.join(dist, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);

@@ -16,7 +16,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NPM_TIMEOUT_S = 900
 BUILD_TIMEOUT_S = 120
-SOURCES = ("src", "css", "img", "package.json", "package-lock.json", ".npmrc", "build.mjs")
+SOURCES = (
+    *("src", "css", "img", "licenses"),
+    *("package.json", "package-lock.json", ".npmrc", "build.mjs"),
+)
 # Texts of scripts by language and source file, which build.mjs reads.
 TEXTS = "texts.json"
 INSTALL_ARGUMENTS = ("ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")

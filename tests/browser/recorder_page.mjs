@@ -27,16 +27,20 @@ async function flashingScreen({ withSound = true, isStill = false, colour = "nav
     context.fillRect(0, 0, WIDTH, HEIGHT);
   };
   draw();
-  const timer = isStill ? 0 : setInterval(draw, 10);
+  if (!isStill) setInterval(draw, 10);
   const stream = canvas.captureStream(60);
   if (withSound) for (const track of destination.stream.getAudioTracks()) stream.addTrack(track);
-  return Object.assign(stream, { gain, stopDrawing: () => clearInterval(timer) });
+  const resize = (width) => {
+    canvas.width = width;
+    draw();
+  };
+  return Object.assign(stream, { resize });
 }
 
 /** Open sources by their options. */
 async function openSources({ screen, display, camera, microphone }) {
   return {
-    screen: screen ? await flashingScreen(screen) : display ? await recording.openScreen({ withSound: false }) : null,
+    screen: screen ? await flashingScreen(screen) : display ? await recording.openScreen({ withSound: true }) : null,
     camera: camera ? await recording.openCamera() : null,
     microphone: microphone ? await recording.openMicrophone() : null,
   };

@@ -35,7 +35,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.send_header("Content-Security-Policy", POLICY)
         super().end_headers()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+    def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""
 
 

@@ -1,6 +1,7 @@
 """The recorder in Chromium, from screens that flash and beep, and from fake devices."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -9,8 +10,17 @@ from chromium import find_or_install
 from playwright.async_api import Browser, Page, async_playwright
 from recorder_page import Film, bundle_page, decode, decode_base64, fragment_ends, serve
 
+SHARED_TITLE = "Shared tab"
 # Chromium's fake camera is a moving figure, and its fake microphone beeps.
-FAKE_DEVICES = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required"),
+    "--use-fake-device-for-media-stream",
+    f"--auto-select-tab-capture-source-by-title={SHARED_TITLE}",
+)
+SHARE = """title => {
+    document.title = title;
+    document.body.style.background = "lime";
+}"""
 KEY_FRAME_INTERVAL_S = 2
 # The clock of the sources themselves is only this exact.
 IN_STEP_S = 0.04
@@ -35,27 +45,43 @@ def recorder_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 async def capturing() -> AsyncIterator[Browser]:
     """Chromium with fake devices, which it may use."""
-    arguments = ["--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required"]
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=find_or_install("chromium", "chromium", "google-chrome"),
-            args=[*arguments, *FAKE_DEVICES],
+            args=ARGUMENTS,
         )
         yield browser
         await browser.close()
 
 
-@pytest.fixture
-async def page(capturing: Browser, recorder_url: str) -> AsyncIterator[Page]:
-    """Page with the recorder, which must not throw."""
-    page = await capturing.new_page()
+@asynccontextmanager
+async def open_recorder(browser: Browser, url: str) -> AsyncIterator[Page]:
+    """Open a page with the recorder, which must not throw."""
+    context = await browser.new_context(permissions=["camera", "microphone"])
+    page = await context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    await page.goto(recorder_url)
+    await page.goto(url)
     await page.wait_for_function("() => window.record")
     yield page
-    await page.close()
+    await context.close()
     assert errors == []
+
+
+@pytest.fixture
+async def page(capturing: Browser, recorder_url: str) -> AsyncIterator[Page]:
+    """Page with the recorder."""
+    async with open_recorder(capturing, recorder_url) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+async def flashing(capturing: Browser, recorder_url: str) -> dict[str, Any]:
+    """Recording of a screen that flashes and beeps, and what the recorder said."""
+    async with open_recorder(capturing, recorder_url) as page:
+        sources = {"seconds": 6.5, "sources": {"screen": {}}}
+        result: dict[str, Any] = await page.evaluate(RECORD, sources)
+    return result
 
 
 async def record(page: Page, seconds: float, **sources: Any) -> tuple[Film, dict[str, Any]]:
@@ -66,21 +92,21 @@ async def record(page: Page, seconds: float, **sources: Any) -> tuple[Film, dict
 
 
 def assert_in_step(film: Film, count: int) -> None:
-    """Check that each flash has its beep. A frame that was left out makes a flash late."""
+    """Check that flashes and beeps are in step. A busy computer draws a flash late, never early."""
     flashes_s = film.flashes_s
     assert len(flashes_s) >= count, flashes_s
-    differences_s = sorted(
+    differences_s = [
         min((beep_s - flash_s for beep_s in film.beeps_s), key=abs) for flash_s in flashes_s
-    )
-    assert abs(differences_s[len(differences_s) // 2]) <= IN_STEP_S, differences_s
+    ]
+    assert abs(max(differences_s)) <= IN_STEP_S, differences_s
 
 
 def longest_gap_s(film: Film) -> float:
     return max(after.at_s - before.at_s for before, after in pairwise(film.pictures))
 
 
-async def test_film_has_key_frames_and_sound_in_step(page: Page) -> None:
-    film, result = await record(page, 7, screen={})
+async def test_film_has_key_frames_and_sound_in_step(flashing: dict[str, Any]) -> None:
+    film = decode(decode_base64(flashing["data"]))
     assert_in_step(film, count=5)
     keys_s = [picture.at_s for picture in film.pictures if picture.is_key]
     assert film.pictures[0].at_s == 0
@@ -89,17 +115,16 @@ async def test_film_has_key_frames_and_sound_in_step(page: Page) -> None:
     sound_s = film.sound.shape[1] / film.rate
     # The picture lasts a tenth of a second more than until its last frame.
     assert sound_s <= film.pictures[-1].at_s + 0.1
-    assert abs(film.pictures[-1].at_s - result["duration_s"]) < 0.05
-    assert abs(sound_s - result["duration_s"]) < 0.15
+    assert abs(film.pictures[-1].at_s - flashing["duration_s"]) < 0.05
+    assert abs(sound_s - flashing["duration_s"]) < 0.15
     # The beginning does not stand still while encoders start.
     assert longest_gap_s(film) < 0.4
-    assert max(result["levels"]) > 0.4
-    assert result["events"] == []
+    assert max(flashing["levels"]) > 0.4
+    assert flashing["events"] == []
 
 
-async def test_each_fragment_ends_a_film_that_plays(page: Page) -> None:
-    result = await page.evaluate(RECORD, {"seconds": 6.5, "sources": {"screen": {}}})
-    data = decode_base64(result["data"])
+async def test_each_fragment_ends_a_film_that_plays(flashing: dict[str, Any]) -> None:
+    data = decode_base64(flashing["data"])
     ends = fragment_ends(data)
     assert len(ends) >= 3
     last_s = 0.0
@@ -110,6 +135,7 @@ async def test_each_fragment_ends_a_film_that_plays(page: Page) -> None:
         assert abs(film.sound.shape[1] / film.rate - last_s) < 0.3
 
 
+@pytest.mark.slow
 async def test_pause_leaves_no_gap(page: Page) -> None:
     result = await page.evaluate(
         """async () => {
@@ -139,7 +165,8 @@ async def test_pause_leaves_no_gap(page: Page) -> None:
 async def test_camera_is_a_bubble_that_can_be_moved_and_hidden(page: Page) -> None:
     result = await page.evaluate(
         """async () => {
-            const screen = await flashingScreen({ isStill: true, withSound: false, colour: "#f00" });
+            const red = { isStill: true, withSound: false, colour: "#f00" };
+            const screen = await flashingScreen(red);
             const camera = await openCamera();
             const { recorder, chunks } = await record({ screen, camera });
             recorder.bubble = { x: 0.2, y: 0.3, size: 0.4, isHidden: false };
@@ -169,6 +196,7 @@ async def test_camera_is_a_bubble_that_can_be_moved_and_hidden(page: Page) -> No
     assert film.sound.shape[1] == 0
 
 
+@pytest.mark.slow
 async def test_still_screen_without_sound_goes_on(page: Page) -> None:
     screen = {"isStill": True, "withSound": False}
     film, result = await record(page, 5, screen=screen)
@@ -179,11 +207,44 @@ async def test_still_screen_without_sound_goes_on(page: Page) -> None:
     assert abs(film.pictures[-1].at_s - result["duration_s"]) < 0.05
 
 
-async def test_fake_devices_and_shared_screen_are_one_film(page: Page) -> None:
-    film, result = await record(page, 4, display={}, camera={}, microphone={})
-    assert longest_gap_s(film) < 0.5
-    assert max(result["levels"]) > 0.01
-    assert len(film.beeps_s) >= 3
+@pytest.mark.slow
+async def test_window_that_becomes_narrower_gets_bars(page: Page) -> None:
+    result = await page.evaluate(
+        """async () => {
+            const screen = await flashingScreen({ isStill: true, colour: "#f00" });
+            const { recorder, chunks } = await record({ screen });
+            await reach(recorder, 1);
+            screen.resize(360);
+            await reach(recorder, 3);
+            await recorder.stop();
+            return await bytesOf(chunks);
+        }"""
+    )
+    film = decode(decode_base64(result))
+    first, last = (
+        picture.pixels.mean(axis=(0,)) for picture in film.pictures[:: len(film.pictures) - 1]
+    )
+    assert first.shape == last.shape == (640, 3)
+    assert first[20, 0] > 200
+    assert [last[x, 0] > 200 for x in (20, 320, 620)] == [False, True, False]
+
+
+@pytest.mark.slow
+async def test_tab_with_its_sound_camera_and_microphone_are_one_film(page: Page) -> None:
+    shared = await page.context.new_page()
+    await shared.goto(page.url)
+    await shared.evaluate(SHARE, SHARED_TITLE)
+    film, result = await record(page, 3, display={}, camera={}, microphone={})
+    red, green, blue = film.pictures[-1].pixels[20, 20]
+    assert (red < 60, green > 200, blue < 60) == (True, True, True)
+    # The camera's bubble is at the lower right.
+    height, width, _ = film.pictures[-1].pixels.shape
+    bubble = film.pictures[-1].pixels[int(0.82 * height), int(0.88 * width)]
+    assert abs(bubble.astype(int) - film.pictures[-1].pixels[20, 20]).max() > 20
+    # Also the sound of a tab is a fake device's.
+    assert abs(film.sound).max() > 0.1
+    assert film.rate == 48_000
+    assert max(result["levels"]) > 0
     assert result["events"] == []
 
 
@@ -221,6 +282,7 @@ async def test_troubles_are_told_and_the_recording_goes_on(page: Page) -> None:
     assert silence["since_s"] < 1
 
 
+@pytest.mark.slow
 async def test_slow_storage_holds_back_and_failing_storage_ends_the_film(page: Page) -> None:
     result = await page.evaluate(
         """async () => {
@@ -242,5 +304,5 @@ async def test_slow_storage_holds_back_and_failing_storage_ends_the_film(page: P
     assert result["events"] == [{"type": "failed", "message": "The disk is full."}]
     film = decode(decode_base64(result["data"]))
     # Sound waits, but frames are left out.
-    assert film.sound.shape[1] / film.rate > 5
+    assert film.sound.shape[1] / film.rate > 3
     assert_in_step(film, count=4)

@@ -9,6 +9,12 @@ const WINDOW_MS = 5000;
 const RESTART_MS = 1000;
 /** Number of chunks of sound that wait for a busy page: 5 s. */
 const WAITING_CHUNKS = 500;
+/** Where tracks can't be read, how often a frame is looked for, and how early in its own time. */
+const POLL_MS = 8;
+const EARLIEST_POLL = 0.85;
+const DEFAULT_FRAME_RATE = 30;
+/** Time after its capture at which a frame is found, as measured in Firefox. */
+const SHOWN_AFTER_MS = 40;
 
 /**
  * Reader of a track, which only Chromium has outside of workers. Not yet in TypeScript's library.
@@ -89,12 +95,19 @@ export function readFrames(track, onFrame, signal) {
   signal.addEventListener("abort", () => {
     video.srcObject = null;
   });
-  return () => {
+  const frameRate = track.getSettings().frameRate || DEFAULT_FRAME_RATE;
+  let last_ms = 0;
+  const take = () => {
+    const now_ms = performance.now();
     const isReady = video.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA;
     if (signal.aborted || !isReady || track.readyState === "ended") return;
-    const now_ms = performance.now();
-    onFrame(new VideoFrame(video, { timestamp: now_ms * 1000 }), now_ms);
+    if (now_ms - last_ms < EARLIEST_POLL * (1000 / frameRate)) return;
+    last_ms = now_ms;
+    onFrame(new VideoFrame(video, { timestamp: now_ms * 1000 }), now_ms - SHOWN_AFTER_MS);
   };
+  const timer = setInterval(take, POLL_MS);
+  signal.addEventListener("abort", () => clearInterval(timer));
+  return take;
 }
 
 /**
@@ -103,7 +116,7 @@ export function readFrames(track, onFrame, signal) {
  */
 
 /**
- * Read the sound of a node in chunks of 10 to 25 ms, silence too.
+ * Read the sound of a node in chunks of about 10 ms, silence too.
  * @param {AudioNode} node with two channels
  * @param {(chunk: Chunk) => void} onChunk @param {AbortSignal} signal
  */
@@ -125,7 +138,7 @@ export function readSound(node, onChunk, signal) {
     return;
   }
   // Deprecated, but an AudioWorklet can't tell when its samples were captured either.
-  const processor = context.createScriptProcessor(1024, 2, 2);
+  const processor = context.createScriptProcessor(512, 2, 2);
   const clock = new CaptureClock();
   processor.onaudioprocess = ({ inputBuffer, playbackTime }) => {
     const samples = new Float32Array(2 * inputBuffer.length);

@@ -4,8 +4,9 @@
  * and `film.js` encodes and writes.
  */
 
+import { canEncodeSound, prepareSound } from "./aac.js";
 import { Composition } from "./composition.js";
-import { canEncodePicture, canEncodeSound, Film } from "./film.js";
+import { canEncodePicture, Film } from "./film.js";
 import { Mixer, SoundTrack } from "./sound.js";
 
 export { bubbleCircle } from "./composition.js";
@@ -22,7 +23,8 @@ export { listDevices, openCamera, openMicrophone, openScreen } from "./sources.j
  *
  * Condition that people should know of. `since_s` is the recorded time at which it began.
  * @typedef {"silence" | "black" | "unplugged" | "screen_ended"} WarningKind
- * @typedef {{ kind: WarningKind, since_s: number, isOver: boolean }} Warning
+ * @typedef {"screen" | "camera" | "microphone"} Device
+ * @typedef {{ kind: WarningKind, device: Device, since_s: number, isOver: boolean }} Warning
  *
  * What a browser can do. Sound is encoded by the browser or by WASM, or not recorded.
  * @typedef {{ screen: boolean, camera: boolean, microphone: boolean,
@@ -39,8 +41,8 @@ const EARLIEST = 0.8;
 const MISSING_SOUND_S = 1;
 /** Time without any sign of life after which the computer was asleep. */
 const ASLEEP_MS = 10_000;
-/** By how much the picture is longer than the sound, which encoders extend by up to two frames. */
-const LAST_FRAME_S = 0.1;
+/** Length of sound that may be missing at the end. */
+const LATE_SOUND_S = 0.05;
 const FIRST_FRAME_TIMEOUT_MS = 10_000;
 
 const SILENCE_PEAK = 0.001;
@@ -50,7 +52,7 @@ const BLACK_CHECK_MS = 1000;
 /** Return what this browser can do. @returns {Promise<Capabilities>} */
 export async function capabilities() {
   const devices = navigator.mediaDevices;
-  const hasSound = "AudioContext" in globalThis && "AudioEncoder" in globalThis;
+  const hasSound = "AudioContext" in globalThis;
   const hasAac = hasSound && (await canEncodeSound());
   return {
     screen: Boolean(devices?.getDisplayMedia),
@@ -113,11 +115,17 @@ export class Recorder extends EventTarget {
   #film = null;
   /** @type {SoundTrack | null} */
   #soundTrack = null;
+  /** @type {Promise<void> | null} */
+  #starting = null;
   /** @type {Promise<{ duration_s: number }> | null} */
   #stopping = null;
-  #tick_ms = performance.now();
+  #alive_ms = performance.now();
+  #check_ms = 0;
   #blackCheck_ms = 0;
-  /** Conditions by kind: since when by the page's clock, and what was said of them. @type {Map<WarningKind, { since_ms: number, warning: Warning | null }>} */
+  /**
+   * Conditions by kind and device: since when by the page's clock, and what was said of them.
+   * @type {Map<string, { since_ms: number, warning: Warning | null }>}
+   */
   #conditions = new Map();
   #watchedMicrophone = new AbortController();
 
@@ -133,10 +141,12 @@ export class Recorder extends EventTarget {
       signal,
     );
     this.#mixer = new Mixer(sources, (chunk) => this.#addSound(chunk), signal);
-    this.#watch(sources.screen, "screen_ended", signal);
-    this.#watch(sources.camera, "unplugged", signal);
-    this.#watch(sources.microphone, "unplugged", this.#watchedMicrophone.signal);
-    const timer = setInterval(() => this.#tick(), TICK_MS);
+    this.#watch("screen", signal);
+    this.#watch("camera", signal);
+    this.#watch("microphone", this.#watchedMicrophone.signal);
+    // In good time, so that the recording starts at once.
+    if (this.#hasSound()) prepareSound(this.#mixer.sampleRate).catch(() => {});
+    const timer = setInterval(() => this.#advance(), TICK_MS);
     signal.addEventListener("abort", () => clearInterval(timer));
   }
 
@@ -160,20 +170,9 @@ export class Recorder extends EventTarget {
   }
 
   /** Begin the film. Each prefix of the written bytes that ends with a fragment plays. */
-  async start() {
-    await this.#mixer.resume();
-    const frame = await this.#firstFrame();
-    const { width, height } = /** @type {import("./composition.js").Size} */ (
-      this.#composition.size
-    );
-    const { framesPerSecond } = this.#sources;
-    const sampleRate = this.#hasSound() ? this.#mixer.sampleRate : null;
-    const format = { width, height, framesPerSecond, sampleRate };
-    const film = new Film(format, this.#sink, (error) => this.#fail(error));
-    await film.begin(frame);
-    if (sampleRate) this.#soundTrack = new SoundTrack(sampleRate);
-    this.#film = film;
-    this.#clock = new FilmClock();
+  start() {
+    this.#starting ??= this.#begin();
+    return this.#starting;
   }
 
   pause() {
@@ -196,9 +195,26 @@ export class Recorder extends EventTarget {
   replaceMicrophone(stream) {
     this.#watchedMicrophone.abort();
     this.#watchedMicrophone = new AbortController();
+    this.#sources = { ...this.#sources, microphone: stream };
     this.#mixer.setMicrophone(stream);
-    this.#watch(stream, "unplugged", this.#watchedMicrophone.signal);
-    this.#report("unplugged", false, 0);
+    this.#watch("microphone", this.#watchedMicrophone.signal);
+    this.#report("unplugged", "microphone", false);
+  }
+
+  async #begin() {
+    await this.#mixer.resume();
+    const frame = await this.#firstFrame();
+    const { width, height } = /** @type {import("./composition.js").Size} */ (
+      this.#composition.size
+    );
+    const { framesPerSecond } = this.#sources;
+    const sampleRate = this.#hasSound() ? this.#mixer.sampleRate : null;
+    const format = { width, height, framesPerSecond, sampleRate };
+    const film = new Film(format, this.#sink, (error) => this.#fail(error));
+    await film.begin(frame);
+    if (sampleRate) this.#soundTrack = new SoundTrack(sampleRate);
+    this.#film = film;
+    this.#clock = new FilmClock();
   }
 
   #hasSound() {
@@ -218,23 +234,23 @@ export class Recorder extends EventTarget {
   }
 
   async #finish() {
+    await this.#starting?.catch(() => {});
     this.#clock?.pause();
     const end_s = this.duration_s;
     await this.#awaitSound(end_s);
+    this.#extendSound(end_s - LATE_SOUND_S);
     const frame = this.#composition.takeFrame();
-    const last_s = Math.max(end_s, (this.#film?.lastFrame_s ?? 0) + 0.001);
     this.#end.abort();
     this.#watchedMicrophone.abort();
-    if (frame && this.#film) this.#film.addFrame(frame, last_s, LAST_FRAME_S);
+    if (this.#film) await this.#film.finish(frame, end_s);
     else frame?.close();
-    await this.#film?.finish();
     return { duration_s: end_s };
   }
 
   /** Wait for the sound up to a time, which a busy page gets late. @param {number} end_s */
   async #awaitSound(end_s) {
     const until_ms = performance.now() + MISSING_SOUND_S * 1000;
-    const isMissing = () => this.#soundTrack && this.#soundTrack.end_s < end_s - LAST_FRAME_S;
+    const isMissing = () => this.#soundTrack && this.#soundTrack.end_s < end_s - LATE_SOUND_S;
     while (isMissing() && performance.now() < until_ms) {
       await new Promise((resolve) => setTimeout(resolve, TICK_MS / 10));
     }
@@ -243,6 +259,7 @@ export class Recorder extends EventTarget {
   /** @param {Error} error */
   #fail(error) {
     this.#clock?.pause();
+    this.#soundTrack = null;
     this.#end.abort();
     this.#dispatch("failed", error);
   }
@@ -262,18 +279,14 @@ export class Recorder extends EventTarget {
 
   /** @param {import("./frames.js").Chunk} chunk */
   #addSound({ samples, captured_ms }) {
-    this.#awake();
-    this.#composition.poll();
-    this.#repeatPicture();
+    this.#advance();
     if (!this.#film || !this.#soundTrack || !this.#clock?.covers(captured_ms)) return;
     const length = samples.length / 2;
     const at_s = this.#clock.at(captured_ms) - this.#film.soundDelay_s;
-    const { start_s, skipped } = this.#soundTrack.place(at_s, length);
-    if (!skipped) this.#film.addSound(samples, start_s);
-    else {
-      const kept = samples.filter((_, index) => index % length >= skipped);
-      this.#film.addSound(kept, start_s);
-    }
+    const { start_s, skipped, isMoved } = this.#soundTrack.place(at_s, length);
+    const kept = skipped ? samples.filter((_, index) => index % length >= skipped) : samples;
+    this.#film.addSound(kept, start_s);
+    if (isMoved) this.#mixer.reconnect();
   }
 
   /** Repeat a still picture, at the latest where a key frame is due. */
@@ -285,28 +298,37 @@ export class Recorder extends EventTarget {
   }
 
   /** Let silence take the place of sound that doesn't come, because the film waits for it. */
-  #extendSound() {
-    if (!this.#film || !this.#soundTrack || !this.#clock || this.#clock.isPaused) return;
-    const until_s = this.#clock.at() - MISSING_SOUND_S / 2;
-    if (until_s - this.#soundTrack.end_s < MISSING_SOUND_S / 2) return;
+  #replaceMissingSound() {
+    if (!this.#clock || this.#clock.isPaused || !this.#soundTrack) return;
+    const missing_s = this.#clock.at() - this.#soundTrack.end_s;
+    if (missing_s > MISSING_SOUND_S) this.#extendSound(this.#clock.at() - MISSING_SOUND_S / 2);
+  }
+
+  /** @param {number} until_s */
+  #extendSound(until_s) {
+    if (!this.#soundTrack) return;
     const { end_s } = this.#soundTrack;
-    this.#film.addSound(new Float32Array(2 * this.#soundTrack.extend(until_s)), end_s);
+    this.#film?.addSound(new Float32Array(2 * this.#soundTrack.extend(until_s)), end_s);
   }
 
   /** Leave out the time in which the computer was asleep. */
   #awake() {
     const now_ms = performance.now();
-    const asleep_ms = now_ms - this.#tick_ms;
-    this.#tick_ms = now_ms;
+    const asleep_ms = now_ms - this.#alive_ms;
+    this.#alive_ms = now_ms;
     if (asleep_ms < ASLEEP_MS || !this.#clock || this.#clock.isPaused) return;
     this.#clock.skip(asleep_ms);
     this.#soundTrack?.align();
   }
 
-  #tick() {
+  /** Do what has no event of its own. Sound comes in steadily, while a hidden page's timers are slow. */
+  #advance() {
     this.#awake();
+    this.#composition.poll();
     this.#repeatPicture();
-    this.#extendSound();
+    if (performance.now() - this.#check_ms < TICK_MS) return;
+    this.#check_ms = performance.now();
+    this.#replaceMissingSound();
     this.#checkSound();
     this.#checkPicture();
   }
@@ -314,40 +336,45 @@ export class Recorder extends EventTarget {
   #checkSound() {
     const peak = this.#mixer.measurePeak();
     this.#dispatch("level", peak);
-    if (this.#sources.microphone) this.#report("silence", peak < SILENCE_PEAK, WARNING_AFTER_MS);
+    const isSilent = Boolean(this.#sources.microphone) && peak < SILENCE_PEAK;
+    this.#report("silence", "microphone", isSilent, WARNING_AFTER_MS);
   }
 
   #checkPicture() {
     const now_ms = performance.now();
     if (now_ms - this.#blackCheck_ms < BLACK_CHECK_MS) return;
     this.#blackCheck_ms = now_ms;
-    this.#report("black", this.#composition.isBlack(), WARNING_AFTER_MS);
+    const device = this.#sources.screen ? "screen" : "camera";
+    this.#report("black", device, this.#composition.isBlack(), WARNING_AFTER_MS);
   }
 
-  /** Warn when a device or the screen ends. @param {MediaStream | null} stream @param {WarningKind} kind @param {AbortSignal} signal */
-  #watch(stream, kind, signal) {
-    const tracks = kind === "screen_ended" ? stream?.getVideoTracks() : stream?.getTracks();
+  /** Warn when a device or the screen ends. @param {Device} device @param {AbortSignal} signal */
+  #watch(device, signal) {
+    const stream = this.#sources[device];
+    const tracks = device === "screen" ? stream?.getVideoTracks() : stream?.getTracks();
+    const kind = device === "screen" ? "screen_ended" : "unplugged";
     for (const track of tracks ?? []) {
-      track.addEventListener("ended", () => this.#report(kind, true, 0), { signal });
+      track.addEventListener("ended", () => this.#report(kind, device, true), { signal });
     }
   }
 
   /**
    * Warn of a condition that has lasted, and say when it is over.
-   * @param {WarningKind} kind @param {boolean} isSo @param {number} after_ms
+   * @param {WarningKind} kind @param {Device} device @param {boolean} isSo @param {number} after_ms
    */
-  #report(kind, isSo, after_ms) {
+  #report(kind, device, isSo, after_ms = 0) {
+    const key = `${kind} ${device}`;
     const now_ms = performance.now();
-    const condition = this.#conditions.get(kind) ?? { since_ms: now_ms, warning: null };
+    const condition = this.#conditions.get(key) ?? { since_ms: now_ms, warning: null };
     if (!isSo) {
-      this.#conditions.delete(kind);
+      this.#conditions.delete(key);
       if (condition.warning) this.#dispatch("warning", { ...condition.warning, isOver: true });
       return;
     }
-    this.#conditions.set(kind, condition);
+    this.#conditions.set(key, condition);
     if (condition.warning || now_ms - condition.since_ms < after_ms) return;
     const since_s = Math.max(0, this.#clock?.at(condition.since_ms) ?? 0);
-    condition.warning = { kind, since_s, isOver: false };
+    condition.warning = { kind, device, since_s, isOver: false };
     this.#dispatch("warning", condition.warning);
   }
 

@@ -5,6 +5,7 @@ import { readSound } from "./frames.js";
 const SAMPLE_RATE = 48_000;
 /** Number of samples that the level is measured over: at least those between two measurements. */
 const METER_SAMPLES = 8192;
+const RESUME_TIMEOUT_MS = 1000;
 
 /** Sound further than this from its place is moved there at once. */
 const JUMP_S = 0.2;
@@ -22,21 +23,23 @@ export class Mixer {
   #mix = new GainNode(this.#context, { channelCount: 2, channelCountMode: "explicit" });
   #meter = new AnalyserNode(this.#context, { fftSize: METER_SAMPLES });
   #levels = new Float32Array(METER_SAMPLES);
-  /** @type {AudioNode | null} */
-  #microphone = null;
+  /** @type {{ screen: MediaStream | null, microphone: MediaStream | null }} */
+  #streams = { screen: null, microphone: null };
+  /** @type {AudioNode[]} */
+  #inputs = [];
   /** Microphone, or the mix: shared sound would hide that a microphone is silent. */
   #measured = /** @type {AudioNode} */ (this.#mix);
 
   /**
    * @param {{ screen: MediaStream | null, microphone: MediaStream | null }} sources
-   * @param {(chunk: import("./frames.js").Chunk) => void} onChunk called at least every 25 ms, also
+   * @param {(chunk: import("./frames.js").Chunk) => void} onChunk called about every 10 ms, also
    *   while nothing is heard
    * @param {AbortSignal} signal
    */
   constructor({ screen, microphone }, onChunk, signal) {
-    this.#connect(screen)?.connect(this.#mix);
+    this.#streams = { screen, microphone };
     this.#mix.connect(this.#meter);
-    this.setMicrophone(microphone);
+    this.reconnect();
     readSound(this.#mix, onChunk, signal);
     signal.addEventListener("abort", () => this.#context.close());
   }
@@ -46,20 +49,33 @@ export class Mixer {
     return this.#context.sampleRate;
   }
 
-  /** Run the mixer. Browsers refuse to before the page was clicked. */
+  /**
+   * Run the mixer. Browsers refuse to before the page was clicked, and Firefox without a device that
+   * plays sound: then there is silence.
+   */
   async resume() {
-    if (this.#context.state !== "running" && this.#context.state !== "closed") {
-      await this.#context.resume();
-    }
+    const timeout = new Promise((resolve) => setTimeout(resolve, RESUME_TIMEOUT_MS));
+    await Promise.race([this.#context.resume(), timeout]);
   }
 
   /** Take another microphone. @param {MediaStream | null} stream */
   setMicrophone(stream) {
+    this.#streams.microphone = stream;
+    this.reconnect();
+  }
+
+  /**
+   * Connect the sources anew. What came in while the mixer stood still waits in their buffers, and
+   * would be late from then on.
+   */
+  reconnect() {
     this.#measured.disconnect(this.#meter);
-    this.#microphone?.disconnect();
-    this.#microphone = this.#connect(stream);
-    this.#microphone?.connect(this.#mix);
-    this.#measured = this.#microphone ?? this.#mix;
+    for (const input of this.#inputs) input.disconnect();
+    const screen = this.#inputOf(this.#streams.screen);
+    const microphone = this.#inputOf(this.#streams.microphone);
+    this.#inputs = [screen, microphone].flatMap((input) => input ?? []);
+    for (const input of this.#inputs) input.connect(this.#mix);
+    this.#measured = microphone ?? this.#mix;
     this.#measured.connect(this.#meter);
   }
 
@@ -71,7 +87,7 @@ export class Mixer {
   }
 
   /** @param {MediaStream | null} stream */
-  #connect(stream) {
+  #inputOf(stream) {
     if (!stream?.getAudioTracks().length) return null;
     return new MediaStreamAudioSourceNode(this.#context, { mediaStream: stream });
   }
@@ -106,8 +122,8 @@ export class SoundTrack {
 
   /**
    * Place a chunk. @param {number} at_s where its first sample belongs @param {number} length in samples
-   * @returns {{ start_s: number, skipped: number }} where it begins, after silence if there is a gap,
-   *   and the number of its first samples that are left out
+   * @returns {{ start_s: number, skipped: number, isMoved: boolean }} where it begins, after silence if
+   *   there is a gap, the number of its first samples that are left out, and whether it was out of step
    */
   place(at_s, length) {
     const shift = this.#shift(Math.round(at_s * this.#rate) - this.#position);
@@ -116,7 +132,7 @@ export class SoundTrack {
     this.#position += Math.max(0, shift);
     const start_s = this.end_s;
     this.#position += length - skipped;
-    return { start_s, skipped };
+    return { start_s, skipped, isMoved: shift !== 0 };
   }
 
   /** Return the number of samples of silence that extend the sound. @param {number} until_s */
