@@ -33,17 +33,14 @@ async def save_loudness(video_id: str) -> ResponseReturnValue:
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def save_panel(video_id: str) -> ResponseReturnValue:
     """Save the switch, and return the panel."""
-    video = await _save_form(video_id)
-    return await render_template("loudness/_panel.html", **_panel_values(video, is_saved=True))
+    return await _render_panel(await _save_form(video_id), is_saved=True)
 
 
 @blueprint.get("/videos/<video_id>/loudness")
 @policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def panel(video_id: str) -> str:
     """Render the panel, which the page fetches once the loudness is measured."""
-    return await render_template(
-        "loudness/_panel.html", **_panel_values(await read_video(video_id))
-    )
+    return await _render_panel(await read_video(video_id))
 
 
 async def read_panel(video: Video) -> dict[str, object]:
@@ -53,7 +50,12 @@ async def read_panel(video: Video) -> dict[str, object]:
 
 def _panel_values(video: Video, *, is_saved: bool = False) -> dict[str, object]:
     level = SoundLevel.of(video, web_context().config.loudness_lufs)
-    return {"video": video, "loudness": level, "is_loudness_saved": is_saved}
+    return {"loudness": level, "is_loudness_saved": is_saved}
+
+
+async def _render_panel(video: Video, *, is_saved: bool = False) -> str:
+    values = _panel_values(video, is_saved=is_saved)
+    return await render_template("loudness/_panel.html", video=video, **values)
 
 
 async def _save_form(video_id: str) -> Video:
