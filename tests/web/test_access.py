@@ -51,7 +51,7 @@ FITTING = (
     (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),
     (r"POST /api/playback", Policy.PLAY),
     (r"GET (/api)?/videos/<\w+>/(statistics|viewers)(\.csv)?", Policy.EDIT),
-    (r"GET /api/videos/<id>/schedule", Policy.EDIT),
+    (r"GET (/api)?/videos/<\w+>/(schedule|loudness)", Policy.EDIT),
     (r"GET /approvals|(POST|PUT) (/api)?/videos/<\w+>/approval", Policy.PUBLISH),
     (r"\w+ /account.*", Policy.OWN_ACCOUNT),
     (r"POST /videos/[^/]+/position(/remove)?", Policy.OWN_ACCOUNT),
@@ -278,7 +278,7 @@ async def test_pages_redirect_signed_out_people_to_the_form_and_back(app: Quart)
         # Fragments and changes get the status instead of a redirect.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 36
+    assert led == 37
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 

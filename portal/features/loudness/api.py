@@ -6,6 +6,7 @@ from pydantic import Field, StrictBool
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
+from portal.events.records import Shape
 from portal.features.loudness.service import SoundLevel, save_switch
 from portal.http.auth import Policy, policy
 from portal.http.composition import web_context
@@ -17,22 +18,23 @@ from portal.http.videos import read_video, require_video
 blueprint = Blueprint("api_loudness", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
 
+SWITCH = "Whether the portal's player applies a gain; otherwise sound plays as it is."
+
 
 class LoudnessSwitch(ClosedShape):
     """Switch of a video."""
 
-    even_loudness: StrictBool = Field(
-        description="Whether the portal's player applies a gain; otherwise sound plays as it is."
-    )
+    even_loudness: StrictBool = Field(description=SWITCH)
 
 
-class LoudnessRecord(LoudnessSwitch):
+class LoudnessRecord(Shape):
     """Loudness of the default sound of a video, as EBU R128 measures it.
 
     The three figures are null until they are measured, within about a minute after the video is
     ready, and for silence, sound shorter than 0.4 s and videos of earlier releases.
     """
 
+    even_loudness: bool = Field(description=SWITCH)
     integrated_lufs: float | None = Field(description="Integrated loudness in LUFS.")
     loudness_range_lu: float | None = Field(description="Loudness range in LU.")
     true_peak_dbtp: float | None = Field(description="Highest true peak in dBTP.")
