@@ -13,6 +13,6 @@ ALTER TABLE publications ADD has_even_loudness boolean NOT NULL DEFAULT true
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0051_hand_ins")]
+    dependencies = [("portal", "0052_growing_uploads")]
 
     operations = [ops.RunSQL(LOUDNESS)]
