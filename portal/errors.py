@@ -319,6 +319,10 @@ class ScheduleChanged(VersionConflict, code="schedule_changed"):
     """Someone else has changed this video's schedule. Read it again, then decide what to send."""
 
 
+class LoudnessChanged(VersionConflict, code="loudness_changed"):
+    """The loudness of this video has changed. Read it again, then decide what to send."""
+
+
 class MembersChanged(VersionConflict, code="members_changed"):
     """Someone else has changed this group's members. Read them again, then decide what to send."""
 

@@ -188,6 +188,15 @@ class Config:
     )
     # Publishes podcast feeds, with a stored file of each video that they name.
     feeds: bool = _switch()
+    # Loudness in LUFS that the player makes sound even to; 0 for off.
+    loudness: float = _setting(
+        -16.0,
+        values.checked(
+            values.is_loudness,
+            "use a number from -31 to -5, or off.",
+            lambda text: 0.0 if text == "off" else float(text),
+        ),
+    )
     # OpenID Connect provider for single sign-on.
     oidc_issuer: str = _setting("", values.read_issuer)
     oidc_client_id: str = _setting("")
@@ -217,6 +226,11 @@ class Config:
     def has_views(self) -> bool:
         """Return whether viewers see how often a video was watched."""
         return self.statistics and self.show_views
+
+    @property
+    def loudness_lufs(self) -> float | None:
+        """Return the loudness that sound is made even to; None for sound as it is."""
+        return self.loudness or None
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Config:

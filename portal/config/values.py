@@ -40,6 +40,7 @@ READABLE = 4.5
 # Higher than readable, so that links on dark pages differ from the text as on light pages.
 DARK_CONTRAST = 6.5
 STEPS = 100
+NUMBER = re.compile(r"-\d+(\.\d+)?")
 HEX = re.compile("#[0-9a-fA-F]{6}")
 
 Colour = tuple[int, int, int]
@@ -129,6 +130,11 @@ def read_model(text: str) -> Path:
     if not all((path / name).is_file() for name in MODEL_FILES):
         raise ValueError(f"={text!r}: use a folder that contains {' and '.join(MODEL_FILES)}.")
     return path.resolve()
+
+
+def is_loudness(text: str) -> bool:
+    """Return whether a text is a loudness in LUFS, or off."""
+    return text == "off" or (NUMBER.fullmatch(text) is not None and -31 <= float(text) <= -5)
 
 
 def read_hosts(text: str) -> tuple[str, ...]:

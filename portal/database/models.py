@@ -139,7 +139,7 @@ class Details(Model):
     people who may approve see the video. A refused video has an `approval_reason`.
 
     `passthrough` is an integrator's text, which the portal ignores. `views` counts all views
-    (`statistics`).
+    (`statistics`). `has_even_loudness` lets the player apply a gain (`loudness`).
 
     `described_times` has times in the description whose moment in the whole film is another one
     (`transcoding.planning.described_times`).
@@ -178,6 +178,7 @@ class Details(Model):
     )
     approval_reason = fields.TextField(default="")
     passthrough = fields.TextField(default="")
+    has_even_loudness = fields.BooleanField(default=True)
     views = fields.BigIntField(default=0)
     search = TSVectorField(default="")
     sort_title = fields.TextField(default="")
@@ -207,6 +208,10 @@ class Source(Model):
     the job that then encodes, if an encoder is needed. `complete_job_id` is set while the ladder of
     a ready version is being completed, and `storyboard_job_id` until its storyboard is made, or
     given up after some `storyboard_tries`.
+
+    The loudness of the default sound is measured with the storyboard
+    (`transcoding.encoding.loudness`). Its three columns are None until then, and for silence. A cut
+    has those of the whole film.
     """
 
     file_name = fields.CharField(max_length=255)
@@ -232,6 +237,9 @@ class Source(Model):
     height: int | None = fields.IntField(null=True)
     has_poster = fields.BooleanField(default=False)
     has_storyboard = fields.BooleanField(default=False)
+    integrated_lufs: float | None = fields.FloatField(null=True)
+    loudness_range_lu: float | None = fields.FloatField(null=True)
+    true_peak_dbtp: float | None = fields.FloatField(null=True)
 
     class Meta:
         abstract = True

@@ -142,6 +142,7 @@ class AuditAction(StrEnum):
     VIDEO_RESTORED = "video.restored"
     ACCESS_CHANGED = "video.access_changed"
     SCHEDULE_CHANGED = "video.schedule_changed"
+    LOUDNESS_CHANGED = "video.loudness_changed"
     VIDEO_SUBMITTED = "video.submitted"
     VIDEO_APPROVED = "video.approved"
     VIDEO_REFUSED = "video.refused"

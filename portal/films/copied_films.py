@@ -17,6 +17,7 @@ from portal.films.outputs import put_master
 from portal.films.versions import WITHDRAWN_AT
 from portal.storage.bucket import Storage, entries_of, objects_below
 from portal.storage.objects import StoredObject, output_prefix
+from portal.transcoding.encoding.loudness import LOUDNESS_COLUMNS
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
 
@@ -37,6 +38,7 @@ COPIED = (
     "height",
     "has_poster",
     "has_storyboard",
+    *LOUDNESS_COLUMNS,
 )
 RENDITION_COLUMNS = """
   kind, name, position, state, tries, copied, width, height, frame_rate, codecs, bandwidth_bps,

@@ -31,7 +31,7 @@ from portal.database.connection import (
     run_query,
     sql_with,
 )
-from portal.database.models import Approval, Video
+from portal.database.models import Approval, Video, VideoStatus
 from portal.database.search import tag_query
 from portal.text import split_tags
 from portal.videos.library_queries import Cursor, LibraryQuery, Match, Order, Tier
@@ -44,14 +44,16 @@ HAS_VERSION = "size_bytes IS NOT NULL"
 IN_SERIES = "id IN (SELECT video_id FROM series_videos WHERE series_id = {series_id}::uuid)"
 # Videos that a walk along an order reads before all matches are fetched by the index.
 WALK_STEPS = 2_000
-# Count of the library without filters. Most videos match, and reading stops at the limit.
-COUNT = """
-SELECT count(*) AS total FROM (SELECT 1 FROM videos WHERE {where} LIMIT {limit}) AS counted
-"""
+# Videos, each with a status that is read only where a condition needs it. A join would read all
+# matches first. It is better for a rare status, whose versions have an index.
+WITH_STATUS = """(
+  SELECT *, (SELECT status FROM versions WHERE versions.id = version_id) AS status
+  FROM publications
+) AS videos"""
 # The planner plans a materialized part for all its rows, though it stops at the limit. Otherwise it
 # reads the table from its start, where there may be no matches.
-COUNT_FOUND = """
-WITH found AS MATERIALIZED (SELECT 1 FROM videos WHERE {where})
+COUNT = """
+WITH found AS MATERIALIZED (SELECT 1 FROM {videos} WHERE {where})
 SELECT count(*) AS total FROM (SELECT 1 FROM found LIMIT {limit}) AS counted
 """
 WALK = """
@@ -257,8 +259,14 @@ async def _count_written(query: LibraryQuery) -> int:
 
 async def _count_matches(query: LibraryQuery, match: Match) -> int:
     """Return the number of videos that match and pass the filters, at most `COUNT_CAP` + 1."""
-    count = COUNT_FOUND if query.is_narrowed else COUNT
-    [counted] = await run_query(sql_with(count, where=_where(query, match), limit=COUNT_CAP + 1))
+    is_rare = query.status not in (None, VideoStatus.READY)
+    text = sql_with(
+        COUNT,
+        videos=sql.SQL("videos" if is_rare else WITH_STATUS),
+        where=_where(query, match),
+        limit=COUNT_CAP + 1,
+    )
+    [counted] = await run_query(text)
     return int(counted["total"])
 
 
@@ -324,7 +332,8 @@ def _where(query: LibraryQuery, match: Match) -> sql.Composable:
 def _filters(query: LibraryQuery) -> sql.Composable:
     """Return the condition of the filters, without that for the text."""
     conditions: list[sql.Composable] = [sql.SQL(IS_PRESENT), _is_found(query)]
-    if query.hides_failed and not query.seen_by.sees_all:
+    hides_failed = query.hides_failed and query.status is not VideoStatus.READY
+    if hides_failed and not query.seen_by.sees_all:
         condition = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
         conditions.append(sql_with(condition, own_id=query.seen_by.account_id))
     if query.shared:

@@ -187,13 +187,6 @@ class LibraryQuery:
         return bool(self.text or self.category_id or self.status or self.tag or self.shared)
 
     @property
-    def is_narrowed(self) -> bool:
-        """Return whether any filter is set, also those of the API alone."""
-        times = (self.created_after, self.created_before, self.updated_after)
-        others = (self.owner_id, self.series_id, self.visibility, self.approval, self.ids)
-        return self.is_filtered or any(times) or any(others)
-
-    @property
     def finds_nothing(self) -> bool:
         """Return whether nothing can match the text, as it is only punctuation."""
         return bool(self.text) and not self.words

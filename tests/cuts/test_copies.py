@@ -60,6 +60,7 @@ async def test_new_video_outlives_the_one_from_which_it_is_made(
 ) -> None:
     source = make_source(tmp_path / "film.mp4", seconds=12, size="640x360", rate=10)
     video = await whole_video(client, resources, source, tmp_path)
+    await Publication.filter(id=video.id).update(has_even_loudness=False)
     cues = [Cue(start_s=at, end_s=at + 1, text=f"At {at}") for at in (1, 4, 7)]
     change = CaptionChange(content=CaptionText.of(cues))
     await captions.add(video.id, "en", change)
@@ -77,6 +78,8 @@ async def test_new_video_outlives_the_one_from_which_it_is_made(
     assert copied.duration_s == pytest.approx(6, abs=0.2)
     film = await Version.get(id=copied.base_id)
     assert (film.video_id, film.status) == (copied.id, VideoStatus.READY)
+    assert film.integrated_lufs == copied.integrated_lufs == video.integrated_lufs
+    assert not copied.has_even_loudness
     # The whole film was never live, so people can't go back to it after a replacement.
     assert film.retired_at == WITHDRAWN_AT
     names = set(await Rendition.filter(version_id=film.id).values_list("name", flat=True))

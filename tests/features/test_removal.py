@@ -41,6 +41,7 @@ UNREAD = ("/api/events/stream",)
         "groups",
         "hand_in",
         "imports",
+        "loudness",
         "posters",
         "recording",
         "schedule",

@@ -8,11 +8,14 @@ from running_portal import make_video
 
 from portal.database.connection import lock_video, transaction
 from portal.database.event_models import Event
-from portal.database.models import Video
+from portal.database.models import Version, Video
+from portal.features import VERSION_HOOKS
+from portal.features.cuts import service as cuts
 from portal.films import attempts, storyboards
 from portal.films.jobs import STORYBOARD
 from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.planning.kept import Interval
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 
 
@@ -81,6 +84,25 @@ async def test_waveform_that_fails_holds_up_no_storyboard(
     monkeypatch.setattr(storyboards, "make_waveform", fail)
     await storyboards.make(ready.id, worker.tools)
     assert (await Video.get(id=ready.id)).has_storyboard
+
+
+async def test_loudness_of_a_film_is_that_of_its_cuts(ready: Video, worker: Worker) -> None:
+    async def cut(until_s: float) -> None:
+        keep = [Interval(0, until_s)]
+        await cuts.save(ready.id, keep, expected=None, hooks=VERSION_HOOKS)
+
+    await cut(1.5)
+    await storyboards.make(ready.id, worker.tools)
+    film = await Version.get(id=ready.id)
+    # A low tone of 1/8 of full scale, which is mono.
+    assert film.integrated_lufs == pytest.approx(-18.8, abs=0.5)
+    assert film.true_peak_dbtp == pytest.approx(-18, abs=1.5)
+    [begun_before] = await Version.filter(base_id=film.id)
+    assert begun_before.integrated_lufs == film.integrated_lufs
+    await cut(1)
+    begun_later = await Version.get(base_id=film.id, retired_at=None)
+    assert begun_later.id != begun_before.id
+    assert begun_later.true_peak_dbtp == film.true_peak_dbtp
 
 
 async def test_storyboard_of_an_earlier_output_is_not_used(

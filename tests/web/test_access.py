@@ -51,7 +51,7 @@ FITTING = (
     (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),
     (r"POST /api/playback", Policy.PLAY),
     (r"GET (/api)?/videos/<\w+>/(statistics|viewers)(\.csv)?", Policy.EDIT),
-    (r"GET /api/videos/<id>/schedule", Policy.EDIT),
+    (r"GET (/api)?/videos/<\w+>/(schedule|loudness)", Policy.EDIT),
     (r"GET /approvals|(POST|PUT) (/api)?/videos/<\w+>/approval", Policy.PUBLISH),
     (r"\w+ /account.*", Policy.OWN_ACCOUNT),
     (r"POST /videos/[^/]+/position(/remove)?", Policy.OWN_ACCOUNT),

@@ -8,6 +8,7 @@ SELECT publications.*,
        file_name, storage_key, size_bytes, source_etag, probe_answer, keep, base_id,
        status, failure_code, failure_message, notes,
        transcode_job_id, encode_job_id, complete_job_id, storyboard_job_id, storyboard_tries,
-       forgiven_attempts, published_attempt, duration_s, width, height, has_poster, has_storyboard
+       forgiven_attempts, published_attempt, duration_s, width, height, has_poster, has_storyboard,
+       integrated_lufs, loudness_range_lu, true_peak_dbtp
 FROM publications LEFT JOIN versions
   ON versions.id = publications.version_id AND versions.video_id = publications.id;

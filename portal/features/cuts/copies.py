@@ -34,6 +34,7 @@ KEPT_DETAILS = (
     "has_public_page",
     "admitted_ids",
     "editor_ids",
+    "has_even_loudness",
 )
 
 

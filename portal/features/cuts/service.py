@@ -21,6 +21,7 @@ from portal.films import attempts, renditions
 from portal.films.jobs import enqueue_transcode
 from portal.films.version_hooks import VersionHook
 from portal.films.versions import REVERTIBLE_S, VersionState, pending_file
+from portal.transcoding.encoding.loudness import LOUDNESS_COLUMNS
 from portal.transcoding.planning.kept import (
     MOST_MOVED_S,
     ROUNDING_S,
@@ -160,6 +161,7 @@ async def insert_cut(film: Version, keep: Kept, *, version_id: UUID, video_id: U
         source_etag=film.source_etag,
         probe_answer=film.probe_answer,
         notes=film.notes,
+        **{name: getattr(film, name) for name in LOUDNESS_COLUMNS},
         created_at=await server_time(),
     )
     version.transcode_job_id = await enqueue_transcode(version)

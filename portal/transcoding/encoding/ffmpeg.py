@@ -61,6 +61,8 @@ _UNHEARD = re.compile(
     rb"\[in#.*\[verbose\]   Input stream #\d+:(\d+) \(audio\):.*?; 0 frames decoded;"
 )
 _CORRUPT = re.compile(rb"\[vist#0:.*corrupt decoded frame")
+# Figures in the summary of the filter `ebur128`, whose lines have no level.
+_LOUDNESS = re.compile(rb" +(I|LRA|Peak): +(-?[0-9.]+|-?inf|nan) (?:LUFS|LU|dBFS)")
 # Linux repeats this signal every second, and ffmpeg counts signals. No other process sends it any:
 # it has a separate session, and a run that this module ends is not judged by its log.
 _CPU_LIMIT = re.compile(
@@ -82,7 +84,8 @@ class RunReport:
 
     `decode_errors` counts packets that gave no frame, `corrupt_frames` frames with concealed
     damage, `network_faults` complaints about reading the source, most of which were overcome.
-    `unheard` has the indexes of sound streams of which nothing was decoded.
+    `unheard` has the indexes of sound streams of which nothing was decoded, and `loudness` the
+    figures of the filter `ebur128`, by its names for them.
     """
 
     frames_decoded: int | None = None
@@ -90,6 +93,7 @@ class RunReport:
     corrupt_frames: int = 0
     network_faults: int = 0
     unheard: set[int] = field(default_factory=set)
+    loudness: dict[str, float] = field(default_factory=dict)
 
     def __add__(self, other: "RunReport") -> "RunReport":
         """Return the report of two runs about one film."""
@@ -100,6 +104,7 @@ class RunReport:
             corrupt_frames=self.corrupt_frames + other.corrupt_frames,
             network_faults=self.network_faults + other.network_faults,
             unheard=self.unheard | other.unheard,
+            loudness=self.loudness | other.loudness,
         )
 
     @property
@@ -129,7 +134,9 @@ class FfmpegLog:
             self._read_line(line)
 
     def _read_line(self, line: bytes) -> None:
-        if _NO_COMPLAINT.search(line) is None or _SIGNAL_LINE in line:
+        if (match := _LOUDNESS.fullmatch(line)) is not None:
+            self.report.loudness[match[1].decode()] = float(match[2])
+        elif _NO_COMPLAINT.search(line) is None or _SIGNAL_LINE in line:
             self.report.corrupt_frames += _CORRUPT.search(line) is not None
             self.report.network_faults += _PROTOCOL.match(line) is not None
             self._tail += line + b"\n"

@@ -124,9 +124,10 @@ class Player {
     const { video, signal } = this;
     // The page of an embedded player can also be a window's own.
     const isFramed = "embedded" in video.dataset && window.parent !== window;
-    const [{ HlsStream }, embedding] = await Promise.all([
+    const [{ HlsStream }, embedding, loudness] = await Promise.all([
       import("./hls-stream.js"),
       isFramed ? import("./embedding.js") : null,
+      video.dataset.gainDb ? import("../loudness/gain.js").catch(() => null) : null,
       import("./controls.js"),
     ]);
     const Stream = isNative(video) ? NativeStream : HlsStream;
@@ -136,6 +137,8 @@ class Player {
     const show = (/** @type {any} */ event) => this.#showTrouble(event.detail);
     stream.addEventListener("trouble", show, { signal });
     improveMenus(this.controller, signal);
+    // The browser's own streams can't be changed.
+    if (Stream === HlsStream && loudness?.canChangeSound()) loudness.startGain(video, signal);
     if (embedding) new embedding.Embedding(video, startPosition_s(video) ?? 0, signal);
     return stream;
   }
