@@ -10,6 +10,7 @@ import { gettext } from "../messages.js";
 import { allowSignInPrompt } from "../people/sign-in-again.js";
 import { Api } from "../publishing/api.js";
 import { NotPublished } from "../publishing/failures.js";
+import { NoResponse } from "../requests.js";
 import { BubbleFrame } from "./bubble.js";
 import { DetailsForm } from "./details.js";
 import { capabilities, Recorder } from "./recorder.js";
@@ -484,7 +485,8 @@ class RecordPage {
       stored_bytes: recording.stored_bytes,
       sent_bytes: recording.sent_bytes,
       duration_s: this.#recorder?.duration_s ?? this.#duration_s,
-      trouble: recording.trouble,
+      // Without a connection nothing fails until a part is due.
+      trouble: recording.trouble ?? (navigator.onLine ? null : new NoResponse("offline")),
     };
     setText(this.root, "[data-clock]", formatClock(Math.floor(progress.duration_s)));
     setText(this.root, "[data-meanwhile]", texts.meanwhileText(progress));
