@@ -13,9 +13,10 @@ from chromium import (
 )
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 from running_portal import LivePortal, final_status
-from upload_page import choose_category, details
+from upload_page import choose_category, details, open_upload
 
 FAKE_DEVICES = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+FAKE_SCREEN = "--auto-select-desktop-capture-source=Entire screen"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ async def browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=find_or_install("chromium", "chromium", "google-chrome"),
-            args=[*arguments, *FAKE_DEVICES],
+            args=[*arguments, *FAKE_DEVICES, FAKE_SCREEN],
         )
         yield browser
         await browser.close()
@@ -117,10 +118,13 @@ async def test_recording_of_a_killed_tab_is_continued_by_another(
     await open_recorder(page)
     await choose_sources(page, "Camera", "Microphone")
     await record_past(page, 10)
-    await crash(page)
     other = await page.context.new_page()
-    await other.goto("/upload")
-    await other.get_by_role("link", name="Continue with what was recorded").click()
+    await open_upload(other)
+    link = other.get_by_role("link", name="Continue with what was recorded")
+    # While its tab lives, no other one takes a recording.
+    await expect(link).to_be_hidden()
+    await crash(page)
+    await link.click()
     await other.get_by_role("button", name="Continue with what was recorded").click()
     await expect(address_of(other)).to_be_visible()
     # A crash loses at most 5 s.
@@ -139,9 +143,52 @@ async def test_recording_goes_on_without_a_connection(page: Page) -> None:
     await choose_sources(page, "Camera")
     await record_past(page, 1)
     await page.context.set_offline(True)
-    await expect(page.get_by_text("Kept on this computer")).to_be_visible()
+    await expect(page.locator("[data-meanwhile]")).to_contain_text("Kept on this computer: ")
     await page.keyboard.press("s")
     await expect(page.get_by_text("The recording is kept on this computer.")).to_be_visible()
     await page.context.set_offline(False)
     await expect(address_of(page)).to_be_visible()
-    await page.wait_for_function("() => document.querySelector('[data-player]').duration > 2")
+    await page.wait_for_function("() => document.querySelector('[data-player]').duration > 0.5")
+
+
+async def test_camera_over_the_screen_is_moved_and_hidden(page: Page) -> None:
+    await open_recorder(page)
+    await choose_sources(page, "Screen, window or tab", "Camera")
+    bubble = page.get_by_role("group", name="Camera in the picture")
+    before = await bubble.bounding_box()
+    assert before is not None
+    await bubble.focus()
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("-")
+    moved = await bubble.bounding_box()
+    assert moved is not None
+    assert moved["x"] < before["x"]
+    assert moved["width"] < before["width"]
+    await bubble.drag_to(page.locator("[data-picture]"))
+    dragged = await bubble.bounding_box()
+    assert dragged is not None
+    assert dragged["x"] < moved["x"]
+    await page.keyboard.press("c")
+    await expect(page.get_by_role("button", name="Hide camera", pressed=True)).to_be_visible()
+
+
+async def test_full_disk_ends_a_recording_that_is_kept(page: Page) -> None:
+    await open_recorder(page)
+    await choose_sources(page, "Camera")
+    session = await page.context.new_cdp_session(page)
+    origin = await page.evaluate("() => origin")
+    await record_past(page, 4)
+    await session.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 1})
+    await expect(page.get_by_text("There is no space left on this computer")).to_be_visible()
+    await expect(address_of(page)).to_be_visible()
+
+
+async def test_refused_camera_is_explained(page: Page) -> None:
+    await open_recorder(page)
+    refused = "() => Promise.reject(new DOMException('', 'NotAllowedError'))"
+    await page.evaluate(f"() => {{ navigator.mediaDevices.getUserMedia = {refused}; }}")
+    await page.get_by_role("button", name="Camera", exact=True).click()
+    place = page.locator("[data-source=camera] [data-source-error]")
+    await expect(place).to_have_text(re.compile("^The camera isn.t allowed"))
+    await page.get_by_role("button", name="Record", exact=True).click()
+    await expect(page.locator("[data-warnings]")).to_contain_text("Choose a screen or a camera")
