@@ -68,12 +68,14 @@ async def video_id_of(page: Page) -> str:
 
 async def duration_s_of(live_portal: LivePortal, video_id: str) -> float:
     """Return the duration of a video, once it is ready."""
-    assert await final_status(live_portal.base_url, video_id) == "ready"
+    await final_status(live_portal.base_url, video_id)
     async with (
         aiohttp.ClientSession(live_portal.base_url) as session,
         session.get(f"/api/videos/{video_id}", params={"include": "details"}) as response,
     ):
-        return float((await response.json())["details"]["durationSeconds"])
+        record = await response.json()
+    assert record["status"] == "ready", record
+    return float(record["details"]["durationSeconds"])
 
 
 async def crash(page: Page) -> None:
