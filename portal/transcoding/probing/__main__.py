@@ -94,7 +94,7 @@ def _examine(
         return _fail("no_video_track")
     stream = videos[0]
     time_line = TimeLine(
-        edits={} if outline.is_fragmented else outline.edits,
+        edits=outline.edits if outline.is_open or not outline.is_fragmented else {},
         first_s=source.film_start_s(container),
         is_open=outline.is_open,
     )
@@ -124,7 +124,7 @@ def _examine(
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
         video |= sample_index.facts(container, stream, keys, offsets, time_line)
-    elif end_s := _track_end_s(container, outline, stream, time_line.start_s):
+    elif end_s := _track_end_s(container, outline, stream, time_line):
         video |= sample_index.fragment_facts(container, stream, end_s, start_s=time_line.start_s)
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
@@ -292,7 +292,7 @@ def _sound(
                     "channels": channels,
                     "layout": layout,
                     "sample_rate_hz": stream.sample_rate,
-                    "end_s": _track_end_s(container, outline, stream, time_line.start_s),
+                    "end_s": _track_end_s(container, outline, stream, time_line),
                 }
             )
     del audio[_MAX_AUDIO_TRACKS:]
@@ -381,11 +381,15 @@ def _ratio(value: Any) -> str | None:
 
 
 def _track_end_s(
-    container: InputContainer, outline: boxes.Outline, stream: Any, start_s: float
+    container: InputContainer, outline: boxes.Outline, stream: Any, time_line: TimeLine
 ) -> float | None:
     # Headers of fragmented files often have the duration of a longer film.
     is_known = not outline.is_fragmented or outline.has_segment_index
-    return sample_index.track_end_s(container, stream, start_s=start_s, is_duration_known=is_known)
+    end_s = sample_index.track_end_s(
+        container, stream, start_s=time_line.start_s, is_duration_known=is_known
+    )
+    edit_end_s = time_line.ends_s(stream)
+    return end_s if end_s is None or edit_end_s is None else min(end_s, edit_end_s)
 
 
 def _seconds(value: int | None, time_base: Any) -> float | None:

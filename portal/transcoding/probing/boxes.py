@@ -21,7 +21,7 @@ from typing import Any
 import av
 from av.container import InputContainer
 
-from portal.transcoding.probing.edits import Edit, are_open
+from portal.transcoding.probing.edits import Edit, are_open, are_single
 
 # Limit on boxes, which are read in half a second; 300 tracks have 5,000.
 _MAX_BOXES = 200_000
@@ -116,9 +116,12 @@ class Outline:
 
     @property
     def is_open(self) -> bool:
-        """Return whether each edit list of picture and sound has one edit, to the track's end."""
-        lists = (self.edits[track] for track in self.edits if self.handlers.get(track) in _MEDIA)
-        return not self.is_fragmented and are_open(lists)
+        """Return whether FFmpeg must only move the tracks, each of which plays one part.
+
+        The edits of picture and sound last to the ends of tracks, unless the file has fragments.
+        """
+        lists = [self.edits[track] for track in self.edits if self.handlers.get(track) in _MEDIA]
+        return are_single(lists) if self.is_fragmented else are_open(lists)
 
     @property
     def verdict(self) -> str:

@@ -258,8 +258,9 @@ def track_end_s(
         end = _track_end(first, last, count, stream.duration)
         if not is_duration_known:
             end = min(end, _track_end(first, last, count, None))
-    if not stream.frames:
-        # The first sample of a fragment may be shown later than it is decoded.
+    if not stream.frames and stream.type == "video":
+        # The first sample of a fragment may be shown later than it is decoded. The start of sound
+        # is that of the first sample which is heard.
         end += (stream.start_time or 0) - first
     return float(end * stream.time_base) - start_s
 
