@@ -15,8 +15,6 @@ from numbered_film import FPS, make_numbered, number_in, time_of_tone
 from published import Publish, Published, frames
 from running_portal import run_ffmpeg
 
-from portal.transcoding.planning.ladder import Rung
-
 SCRIPT = Path(__file__).parents[1] / "trim_film.mjs"
 MAX_SHIFT_S = 0.010
 GROUP = ("-g", "50", "-keyint_min", "50", "-sc_threshold", "0")
@@ -114,14 +112,12 @@ def check(published: Published, film: Path, trim: Trim) -> None:
         for number in range(trim.first, trim.until)
         if film.stem != "uneven" or number % 5 not in (1, 2)
     ]
-    rungs: list[Rung] = list(published.result.plan.video)
-    for rung in rungs:
-        shown = numbers_at(published, rung.name)
-        assert [number for _, number in shown] == expected
-        for at_s, number in shown[1:]:
-            assert at_s == pytest.approx((number - trim.first) / FPS, abs=MAX_SHIFT_S)
+    shown = numbers_at(published, published.result.plan.video[-1].name)
+    assert [number for _, number in shown] == expected
+    for at_s, number in shown[1:]:
+        assert at_s == pytest.approx((number - trim.first) / FPS, abs=MAX_SHIFT_S)
     start_s, end_s = trim.span_s
-    assert published.result.source.duration_s == pytest.approx(end_s - start_s, abs=0.03)
+    assert published.result.source.duration_s == pytest.approx(end_s - start_s, abs=0.025)
     sound = published.sounds["audio"]
     for at_s in (1.0, 4.0):
         source_s = time_of_tone(sound.frequency_hz(at_s - 0.5, at_s + 0.5))
@@ -129,12 +125,10 @@ def check(published: Published, film: Path, trim: Trim) -> None:
         assert source_s == pytest.approx(start_s + at_s - delay_s, abs=MAX_SHIFT_S)
 
 
-@pytest.mark.parametrize("trim", TRIMS, ids=str)
-async def test_trim_by_edit_lists_is_exact(
-    film: Path, publish: Publish, tmp_path: Path, trim: Trim
-) -> None:
+async def test_trim_by_edit_lists_is_exact(film: Path, publish: Publish, tmp_path: Path) -> None:
     install_tools()
     target = tmp_path / "trimmed.mp4"
+    trim = TRIMS[1]
     run_node(str(SCRIPT), str(film), str(target), *map(str, trim.span_s))
     set_edits(target, trim, later=False)
     check(await publish(target), film, trim)
