@@ -52,7 +52,8 @@ class _Summary:
     presented: int = 0
     is_rising: bool = True
     last_at: int | None = None
-    latest_decoding: int = 0
+    # Time by which FFmpeg moves decode times, so that no frame is shown before it is decoded.
+    decoded_earlier: int = 0
     keys_at: array[int] = field(default_factory=lambda: array("q"))
     bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
     shown_at: array[int] = field(default_factory=lambda: array("q"))
@@ -71,7 +72,7 @@ def is_too_dense(stream: av.VideoStream) -> bool:
 def facts(
     container: InputContainer,
     stream: av.VideoStream,
-    keys: Iterable[av.Packet[Any] | None],
+    keys: Sequence[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
     time_line: TimeLine,
 ) -> dict[str, Any]:
@@ -83,7 +84,9 @@ def facts(
     time_base = stream.time_base
     if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
-    summary = _summarise(stream, repeat(0) if offsets is None else offsets, container.size)
+    known = repeat(0) if offsets is None else offsets
+    first_packet = None if offsets is None else next(iter(keys), None)
+    summary = _summarise(stream, known, container.size, first_packet)
     start_s = time_line.start_s
     hidden = time_line.hidden_spans(stream)
     if time_line.is_open:
@@ -159,8 +162,15 @@ def fragment_facts(
     return facts
 
 
-def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) -> _Summary:
+def _summarise(
+    stream: av.VideoStream,
+    offsets: Iterable[int],
+    file_bytes: int,
+    first: av.Packet[Any] | None,
+) -> _Summary:
+    """Read the index. `first` is the first packet, by which FFmpeg's times are exactly known."""
     summary = _Summary()
+    earlier = None
     for entry, offset in zip(stream.index_entries, offsets, strict=False):
         at = entry.timestamp
         if summary.last_at is not None and at <= summary.last_at:
@@ -168,7 +178,7 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) 
         summary.last_at = at
         ends_at = entry.pos + entry.size
         summary.ends_at = max(summary.ends_at, ends_at)
-        summary.latest_decoding = max(summary.latest_decoding, -offset)
+        summary.decoded_earlier = max(summary.decoded_earlier, -offset)
         if not entry.is_discard:
             summary.presented += 1
             # A truncated file ends earlier than its index.
@@ -178,6 +188,11 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) 
             summary.keys_at.append(at)
             summary.bytes_before_keys.append(summary.size_bytes)
         summary.size_bytes += entry.size
+        if first and first.pts is not None and first.dts == at:
+            earlier = first.pts - at - offset
+    if earlier is not None:
+        # FFmpeg leaves out the end of the table, where a cut may reorder frames further.
+        summary.decoded_earlier = earlier
     return summary
 
 
@@ -203,8 +218,7 @@ def _presentation(
     `claimed` is the duration of the track, None if that also covers frames that aren't shown.
     """
     time_base = stream.time_base or Fraction(1)
-    # FFmpeg moves decode times so that no frame is shown before it is decoded.
-    ordered = sorted(at + summary.latest_decoding for at in summary.shown_at)
+    ordered = sorted(at + summary.decoded_earlier for at in summary.shown_at)
     if claimed:
         kept_count = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
         misplaced = len(ordered) - kept_count
