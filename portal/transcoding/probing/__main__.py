@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Any
 
 import av
@@ -125,7 +126,11 @@ def _examine(
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
         video |= sample_index.facts(container, stream, keys, offsets, time_line)
     elif end_s := _track_end_s(container, outline, stream, time_line):
-        video |= sample_index.fragment_facts(container, stream, end_s, start_s=time_line.start_s)
+        offsets = _fragment_offsets(request, outline, stream)
+        video |= sample_index.fragment_facts(
+            container, stream, keys, offsets, time_line, end_s=end_s
+        )
+    lead_s = time_line.start_s - time_line.first_s
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -134,7 +139,7 @@ def _examine(
         **_sound(container, outline, time_line, request),
         "subtitles": _subtitles(container, time_line, request),
         "has_other_picture": any(tracks.is_film_beside(other, stream) for other in videos[1:]),
-        "lead_s": time_line.start_s - time_line.first_s if outline.is_open else None,
+        "lead_s": lead_s if outline.is_open and not outline.is_read_as_edited(lead_s) else None,
         "edits_followed": all(map(are_followed, time_line.edits.values())),
         "has_telemetry": any(map(tracks.has_device_name, container.streams.subtitles)),
         "chapters": _chapters(container),
@@ -378,6 +383,15 @@ def _subtitles(
 
 def _ratio(value: Any) -> str | None:
     return f"{value.numerator}/{value.denominator}" if value else None
+
+
+def _fragment_offsets(
+    request: dict[str, Any], outline: boxes.Outline, stream: av.VideoStream
+) -> Iterable[int] | None:
+    if not stream.codec_context.has_b_frames:
+        return itertools.repeat(0)
+    samples = len(stream.index_entries)
+    return boxes.fragment_offsets(request, outline, track=stream.id, samples=samples)
 
 
 def _track_end_s(

@@ -75,15 +75,19 @@ def facts(
     keys: Sequence[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
     time_line: TimeLine,
+    *,
+    is_duration_known: bool = True,
 ) -> dict[str, Any]:
     """Return the facts that follow from the index, none without one; `keys` are some key frames.
 
-    `offsets` are the times from decoding to showing each sample, in ticks; None if unknown.
+    `offsets` are the times from decoding to showing each sample, in ticks; None if unknown. Unless
+    `is_duration_known`, the duration is that of the samples.
     """
     entries = stream.index_entries
     time_base = stream.time_base
-    if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
+    if not (0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
+    claimed = stream.duration if is_duration_known else None
     known = repeat(0) if offsets is None else offsets
     first_packet = None if offsets is None else next(iter(keys), None)
     summary = _summarise(stream, known, container.size, first_packet)
@@ -99,13 +103,13 @@ def facts(
     if not summary.shown_at:
         return {}
     presentation = _presentation(
-        summary, stream, start_s, claimed=None if time_line.is_open else stream.duration
+        summary, stream, start_s, claimed=None if time_line.is_open else claimed
     )
     # FFmpeg's two rates agree if all decode times fit the rate.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
     grid = None if offsets is None else frame_grid(presentation.shown_at, time_base, claimed_fps)
     first = entries[0].timestamp
-    end = round(_track_end(first, entries[-1].timestamp, len(entries), stream.duration))
+    end = round(_track_end(first, entries[-1].timestamp, len(entries), claimed))
     duration_s = float((end - first) * time_base)
     # The first frame is shown from the film's start.
     delay = presentation.shown_at[0] - first
@@ -143,23 +147,28 @@ def facts(
 
 
 def fragment_facts(
-    container: InputContainer, stream: av.VideoStream, end_s: float, *, start_s: float
+    container: InputContainer,
+    stream: av.VideoStream,
+    keys: Sequence[av.Packet[Any] | None],
+    offsets: Iterable[int] | None,
+    time_line: TimeLine,
+    *,
+    end_s: float,
 ) -> dict[str, Any]:
     """Return when a fragmented track ends, and when its last frame begins, in seconds of the film.
 
-    The longest duration of a frame is added if FFmpeg's index entries reach the end of the track
-    (`end_s`). They don't in a file with a `sidx` or `mfra` box, of which FFmpeg reads only the
-    beginning. The entries have decode times, which differ from presentation times by a few frames.
-    The film begins at `start_s` on the file's time line.
+    The facts of `facts` are added if FFmpeg's index entries reach the end of the track (`end_s`).
+    They don't in a file with a `sidx` or `mfra` box, of which FFmpeg reads only the beginning.
     """
     frame_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
-    facts = {"fragments_end_s": end_s, "last_frame_s": end_s - frame_s}
+    ends = {"duration_s": end_s, "last_frame_s": end_s - frame_s}
+    start_s = time_line.start_s
     listed_end_s = track_end_s(container, stream, start_s=start_s, is_duration_known=False)
-    if listed_end_s is not None and stream.time_base and end_s - listed_end_s < frame_s:
-        times = [entry.timestamp for entry in stream.index_entries]
-        longest = max((after - at for at, after in pairwise(times)), default=0)
-        facts["longest_frame_s"] = float(longest * stream.time_base)
-    return facts
+    if listed_end_s is None or end_s - listed_end_s >= frame_s:
+        return ends
+    listed = facts(container, stream, keys, offsets, time_line, is_duration_known=False)
+    # An edit may end before its last frame would.
+    return ends | listed | {"duration_s": min(end_s, listed.get("duration_s", end_s))}
 
 
 def _summarise(
