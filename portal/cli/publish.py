@@ -2,13 +2,16 @@
 
 import asyncio
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from portal.client import Portal, PortalFailure, PortalRefused
+from portal.client.portal import CONTENT_TYPES
+from portal.client.repack import repacked
 from portal.text import http_address
 
 # Messages by error code, where the API's own message speaks to visitors of pages.
@@ -53,8 +56,9 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def publish(file: str, url: str, token: str, wait: bool, **metadata: Any) -> None:
     """Publish a video file and print its playback URL.
 
-    FILE is a path, or an https URL that the portal downloads. With --no-wait, print the id of the
-    video instead.
+    FILE is a path, or an https URL that the portal downloads. A file that isn't MP4 or QuickTime is
+    repacked without loss first, and a sound file becomes a film with its cover or title. With
+    --no-wait, print the id of the video instead.
     """
     try:
         asyncio.run(_publish(Portal(url, token=token.strip()), file, metadata, wait=wait))
@@ -66,20 +70,17 @@ def publish(file: str, url: str, token: str, wait: bool, **metadata: Any) -> Non
 
 async def _publish(portal: Portal, file: str, metadata: dict[str, Any], *, wait: bool) -> None:
     """Publish a path or a URL; `metadata` are arguments of `Portal.publish`."""
-    async with portal:
-        with ExitStack() as bars:
-            bar: Any = None
-
-            def show(sent_bytes: int, size_bytes: int) -> None:
-                nonlocal bar
-                if bar is None:
-                    bar = click.progressbar(length=size_bytes, label="Uploading", file=sys.stderr)
-                    bars.enter_context(bar)
-                bar.update(sent_bytes - bar.pos)
-
-            source = file if http_address(file) else FILE.convert(file, None, None)
-            if source is file:
-                click.echo("Importing…", err=True)
+    async with AsyncExitStack() as context:
+        source: Path | str = file if http_address(file) else FILE.convert(file, None, None)
+        if isinstance(source, str):
+            click.echo("Importing…", err=True)
+        elif source.suffix.lower() not in CONTENT_TYPES:
+            with _bar("Repacking") as show:
+                ready = await context.enter_async_context(repacked(source, on_repacked=show))
+            click.echo(ready.note, err=True)
+            source = ready.file
+        await context.enter_async_context(portal)
+        with _bar("Uploading") as show:
             video = await portal.publish(source, **metadata, on_sent=show)
         click.echo(f"Created {portal.page_of(video['id'])}", err=True)
         if not wait:
@@ -87,3 +88,19 @@ async def _publish(portal: Portal, file: str, metadata: dict[str, Any], *, wait:
             return
         click.echo("Converting…", err=True)
         click.echo((await portal.wait(video["id"]))["playbackUrl"])
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Return a function that shows a progress bar, which begins with its first call."""
+    with ExitStack() as bars:
+        bar: Any = None
+
+        def show(done: int, total: int) -> None:
+            nonlocal bar
+            if bar is None:
+                bar = click.progressbar(length=total, label=label, file=sys.stderr)
+                bars.enter_context(bar)
+            bar.update(done - bar.pos)
+
+        yield show

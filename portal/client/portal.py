@@ -133,7 +133,10 @@ class Portal:
         content_type = CONTENT_TYPES.get(file.suffix.lower(), "")
         if source is file and not content_type:
             extensions = ", ".join(CONTENT_TYPES)
-            raise PortalFailure(f"{file.name}: only {extensions} files can be published.")
+            raise PortalFailure(
+                f"{file.name}: only {extensions} files can be published. Use "
+                "portal.client.repack.repacked for others."
+            )
         body = {
             "title": title or file.stem or str(source),
             "description": description,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Ended, portal
+from numbered_film import make_numbered
 from running_portal import LivePortal, first_segment, free_port, read
 from single_sign_on import small_provider
 
@@ -30,12 +31,23 @@ async def test_publish_prints_a_playback_url_or_the_errors_of_the_portal(
     assert "/title: Shorten this to at most 200 characters." in refused.err
 
 
+async def test_publish_repacks_other_films(live_portal: LivePortal, tmp_path: Path) -> None:
+    film = make_numbered(tmp_path / "Herons at 7.mkv", "-c:a", "aac", seconds=2)
+    ended = await portal(
+        {}, "publish", str(film), "--url", live_portal.base_url, "--category", "music"
+    )
+    assert ended.code == 0, ended.err
+    assert "Repacked from Matroska; nothing is lost." in ended.err
+    record = await read(live_portal.base_url, ended.out.strip().split("/")[-2])
+    assert (record["title"], record["fileName"]) == ("Herons at 7", "Herons at 7.mp4")
+
+
 async def test_publish_refuses_other_files_before_sending_anything(tmp_path: Path) -> None:
     film = tmp_path / "film.avi"
     film.write_bytes(b"x")
     ended = await portal({}, "publish", str(film), "--category", "1")
     assert ended.code == 1
-    assert "only .mp4, .m4v, .mov, .qt files" in ended.err
+    assert "film.avi can't be read as a video or sound file" in ended.err
 
 
 async def test_doctor_checks_the_provider_of_single_sign_on(live_portal: LivePortal) -> None:

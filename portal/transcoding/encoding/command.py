@@ -313,7 +313,11 @@ def _audio_output(probe: Probe, plan: Plan, rung: AudioRung, source: int) -> tup
         (
             # The encoder fails at samples that are not numbers; integers always are.
             "aformat=sample_fmts=s32p",
-            *([_silenced(hidden)] if hidden else []),
+            *(
+                [_ended(hidden) if probe.lead_s is not None else _silenced(hidden)]
+                if hidden
+                else []
+            ),
             *([_mix(rung)] if rung.gains else []),
             _IN_SYNC,
             *([_LIMITER] if rung.gains else []),
@@ -356,6 +360,11 @@ def _joined_streams(rung: AudioRung, source: int) -> str:
 def _silenced(spans: Spans) -> str:
     """Return the filter that silences these spans, to a millisecond."""
     return f"asetnsamples=n={_SILENCED_SAMPLES}:p=0,volume=0:enable='{filters.during(spans)}'"
+
+
+def _ended(spans: Spans) -> str:
+    """Return the filter that ends sound where its edit ends, in a file of which all is read."""
+    return f"atrim=end={spans[-1][0]:.6f}"
 
 
 def _mix(rung: AudioRung) -> str:

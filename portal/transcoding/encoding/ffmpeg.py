@@ -195,15 +195,9 @@ async def run(
     The log level is set here, for the figures at the end. While `paused` is set, ffmpeg is stopped,
     because its output can't be uploaded fast enough. `environ` is for a proxied source.
     """
-    cores = len(os.sched_getaffinity(0))
-    default_limits = Limits(
-        memory_bytes=_BASE_MEMORY_BYTES + cores * _MEMORY_PER_CORE_BYTES,
-        cpu_s=math.ceil(timeout_s * cores),
-        file_bytes=_MAX_FILE_BYTES,
-    )
     process = await spawn(
         (ffmpeg_path(), *LOG_LEVEL, *arguments),
-        limits=limits or default_limits,
+        limits=limits or _encoding_limits(timeout_s),
         cwd=cwd,
         environ=environ,
     )
@@ -226,6 +220,15 @@ async def run(
     if code is not None:
         raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
     return log.report
+
+
+def _encoding_limits(timeout_s: float) -> Limits:
+    cores = len(os.sched_getaffinity(0))
+    return Limits(
+        memory_bytes=_BASE_MEMORY_BYTES + cores * _MEMORY_PER_CORE_BYTES,
+        cpu_s=math.ceil(timeout_s * cores),
+        file_bytes=_MAX_FILE_BYTES,
+    )
 
 
 async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:

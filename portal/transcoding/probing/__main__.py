@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Any
 
 import av
@@ -94,7 +95,7 @@ def _examine(
         return _fail("no_video_track")
     stream = videos[0]
     time_line = TimeLine(
-        edits={} if outline.is_fragmented else outline.edits,
+        edits=outline.edits if outline.is_open or not outline.is_fragmented else {},
         first_s=source.film_start_s(container),
         is_open=outline.is_open,
     )
@@ -124,8 +125,12 @@ def _examine(
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
         video |= sample_index.facts(container, stream, keys, offsets, time_line)
-    elif end_s := _track_end_s(container, outline, stream, time_line.start_s):
-        video |= sample_index.fragment_facts(container, stream, end_s, start_s=time_line.start_s)
+    elif end_s := _track_end_s(container, outline, stream, time_line):
+        offsets = _fragment_offsets(request, outline, stream)
+        video |= sample_index.fragment_facts(
+            container, stream, keys, offsets, time_line, end_s=end_s
+        )
+    lead_s = time_line.start_s - time_line.first_s
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -134,7 +139,7 @@ def _examine(
         **_sound(container, outline, time_line, request),
         "subtitles": _subtitles(container, time_line, request),
         "has_other_picture": any(tracks.is_film_beside(other, stream) for other in videos[1:]),
-        "lead_s": time_line.start_s - time_line.first_s if outline.is_open else None,
+        "lead_s": lead_s if outline.is_open and not outline.is_read_as_edited(lead_s) else None,
         "edits_followed": all(map(are_followed, time_line.edits.values())),
         "has_telemetry": any(map(tracks.has_device_name, container.streams.subtitles)),
         "chapters": _chapters(container),
@@ -292,7 +297,7 @@ def _sound(
                     "channels": channels,
                     "layout": layout,
                     "sample_rate_hz": stream.sample_rate,
-                    "end_s": _track_end_s(container, outline, stream, time_line.start_s),
+                    "end_s": _track_end_s(container, outline, stream, time_line),
                 }
             )
     del audio[_MAX_AUDIO_TRACKS:]
@@ -380,12 +385,25 @@ def _ratio(value: Any) -> str | None:
     return f"{value.numerator}/{value.denominator}" if value else None
 
 
+def _fragment_offsets(
+    request: dict[str, Any], outline: boxes.Outline, stream: av.VideoStream
+) -> Iterable[int] | None:
+    if not stream.codec_context.has_b_frames:
+        return itertools.repeat(0)
+    samples = len(stream.index_entries)
+    return boxes.fragment_offsets(request, outline, track=stream.id, samples=samples)
+
+
 def _track_end_s(
-    container: InputContainer, outline: boxes.Outline, stream: Any, start_s: float
+    container: InputContainer, outline: boxes.Outline, stream: Any, time_line: TimeLine
 ) -> float | None:
     # Headers of fragmented files often have the duration of a longer film.
     is_known = not outline.is_fragmented or outline.has_segment_index
-    return sample_index.track_end_s(container, stream, start_s=start_s, is_duration_known=is_known)
+    end_s = sample_index.track_end_s(
+        container, stream, start_s=time_line.start_s, is_duration_known=is_known
+    )
+    edit_end_s = time_line.ends_s(stream)
+    return end_s if end_s is None or edit_end_s is None else min(end_s, edit_end_s)
 
 
 def _seconds(value: int | None, time_base: Any) -> float | None:

@@ -5,10 +5,11 @@ entries, which FFmpeg reports by their original name. The file is read by FFmpeg
 through the demuxer that takes any bytes. Limits: only a bounded number of headers is read. A file
 whose index has more is refused, because FFmpeg would read all of it.
 
-The module also reads composition offsets, because FFmpeg's index has decode times only. The frame
-rate doesn't follow from decode times: cutting removes frames that others were ordered around, and
-some writers give reordered frames even decode times. Of a collection of real files, four with even
-decode times are shown unevenly, and one with uneven ones evenly.
+The module also reads composition offsets, from the index or from fragments, because FFmpeg's index
+has decode times only. The frame rate doesn't follow from decode times: cutting removes frames that
+others were ordered around, and some writers give reordered frames even decode times. Of a
+collection of real files, four with even decode times are shown unevenly, and one with uneven ones
+evenly.
 """
 
 import struct
@@ -21,7 +22,7 @@ from typing import Any
 import av
 from av.container import InputContainer
 
-from portal.transcoding.probing.edits import Edit, are_open
+from portal.transcoding.probing.edits import Edit, are_open, are_single
 
 # Limit on boxes, which are read in half a second; 300 tracks have 5,000.
 _MAX_BOXES = 200_000
@@ -60,6 +61,14 @@ _EDITS = (struct.Struct(">Iii"), struct.Struct(">Qqi"))
 _RATE_UNIT = 1 << 16
 _HEAD = struct.Struct(">4xI")
 _ROW = struct.Struct(">Ii")
+# Flags of a track run: fields before its samples, and fields of each sample, of 4 bytes each.
+_RUN_FIELDS = (0x1, 0x4)
+_SAMPLE_FIELDS = (0x100, 0x200, 0x400, 0x800)
+_HAS_OFFSETS = 0x800
+# Shorter than any frame.
+_LEAST_LEAD_S = 0.001
+# Limit on a fragment's boxes. Recorders write some kilobytes.
+_MAX_FRAGMENT_BYTES = 4 * 1024**2
 # Offsets of the size and of the boxes in a visual sample entry (ISO/IEC 14496-12, 12.1.3.2).
 _PICTURE_SIZE_AT = 24
 _PICTURE_BOXES_AT = 78
@@ -87,6 +96,7 @@ class Outline:
     has_index: bool = False
     has_media: bool = False
     has_fragments: bool = False
+    first_fragment_at: int = 0
     has_segment_index: bool = False
     is_index_cut: bool = False
     announces_fragments: bool = False
@@ -116,9 +126,24 @@ class Outline:
 
     @property
     def is_open(self) -> bool:
-        """Return whether each edit list of picture and sound has one edit, to the track's end."""
-        lists = (self.edits[track] for track in self.edits if self.handlers.get(track) in _MEDIA)
-        return not self.is_fragmented and are_open(lists)
+        """Return whether FFmpeg must only move the tracks, each of which plays one part.
+
+        The edits of picture and sound last to the ends of tracks, unless the file has fragments.
+        """
+        are_alike = are_single if self.is_fragmented else are_open
+        return are_alike(self._media_edits)
+
+    def is_read_as_edited(self, lead_s: float) -> bool:
+        """Return whether FFmpeg reads fragments as their edit lists say, without an option.
+
+        `lead_s` is the length of what stands before the edits.
+        """
+        is_whole = lead_s < _LEAST_LEAD_S and are_open(self._media_edits)
+        return self.is_fragmented and is_whole
+
+    @property
+    def _media_edits(self) -> list[list[Edit]]:
+        return [self.edits[track] for track in self.edits if self.handlers.get(track) in _MEDIA]
 
     @property
     def verdict(self) -> str:
@@ -133,6 +158,7 @@ class Outline:
 @dataclass(frozen=True, slots=True)
 class _Box:
     kind: bytes
+    at: int
     body: int
     end: int
 
@@ -192,7 +218,7 @@ class _BoxReader:
                 size = end - at
             if len(kind) < 4 or size < body - at:
                 return
-            yield _Box(kind, body, at + size)
+            yield _Box(kind, at, body, at + size)
             at += size
 
 
@@ -229,7 +255,9 @@ def _walk_top(outline: Outline, reader: _BoxReader) -> None:
     """Walk up to the index, and up to the first fragment after it if it announces any."""
     for box in reader.boxes(0, reader.size_bytes):
         outline.has_media |= box.kind == b"mdat"
-        outline.has_fragments |= box.kind == b"moof"
+        if box.kind == b"moof":
+            outline.has_fragments = True
+            outline.first_fragment_at = box.at
         outline.has_segment_index |= box.kind == b"sidx"
         if box.kind == b"moov":
             outline.has_index = True
@@ -354,3 +382,49 @@ def composition_offsets(
     if sum(count for count, _ in _ROW.iter_unpack(rows)) != samples:
         return None
     return (offset for count, offset in _ROW.iter_unpack(rows) for offset in repeat(offset, count))
+
+
+def fragment_offsets(
+    request: dict[str, Any], outline: Outline, *, track: int, samples: int
+) -> list[int] | None:
+    """Return the composition offset of each sample of a fragmented track, in ticks.
+
+    The result is None unless the fragments have exactly this number of samples, or if they are too
+    many to be read. Source: ISO/IEC 14496-12, 8.8. Raises FFmpegError.
+    """
+    offsets: list[int] = []
+    with _open_raw(request, _WINDOW_BYTES) as container, suppress(_OutOfBudget):
+        reader = _BoxReader(container)
+        for fragment in reader.boxes(outline.first_fragment_at, reader.size_bytes):
+            if fragment.kind != b"moof":
+                continue
+            for part in reader.boxes(fragment.body, min(fragment.end, reader.size_bytes)):
+                if part.kind == b"traf" and len(offsets) <= samples:
+                    offsets += _offsets_of_fragment(reader, part, track)
+    return offsets if len(offsets) == samples else None
+
+
+def _offsets_of_fragment(reader: _BoxReader, fragment: _Box, track: int) -> Iterator[int]:
+    """Yield the offsets of a track's samples; none of another track."""
+    is_tracks = False
+    for box in reader.boxes(fragment.body, fragment.end):
+        if box.kind == b"tfhd":
+            is_tracks = int.from_bytes(reader.read(box.body + 4, 4)) == track
+        elif box.kind == b"trun" and is_tracks:
+            if box.end - box.body > _MAX_FRAGMENT_BYTES:
+                raise _OutOfBudget
+            yield from _offsets_of_run(reader.read(box.body, box.end - box.body))
+
+
+def _offsets_of_run(run: bytes) -> Iterator[int]:
+    """Yield the composition offset of each sample of a `trun` box, which is 0 without the field."""
+    flags = int.from_bytes(run[1:4])
+    count = int.from_bytes(run[4:8])
+    if not flags & _HAS_OFFSETS:
+        yield from repeat(0, min(count, _MAX_FRAGMENT_BYTES))
+        return
+    at = _COUNT_PREFIX_BYTES + 4 * sum(bool(flags & flag) for flag in _RUN_FIELDS)
+    width = 4 * sum(bool(flags & flag) for flag in _SAMPLE_FIELDS)
+    # All readers take the offsets as signed, and they are the last field.
+    for end in range(at + width, min(at + width * count, len(run)) + 1, width):
+        yield int.from_bytes(run[end - 4 : end], signed=True)

@@ -2,7 +2,8 @@
 
 FFmpeg follows edits that play a part of a track at its speed. In place of a gap or of a still
 picture it plays another part of the track, which may have been removed by the list. It shows
-nothing of an edit without a duration, which lasts to the end of the track. Pure.
+nothing of an edit without a duration, which lasts to the end of the track. In a file of fragments
+it only moves each track to the beginning of its first edit. Pure.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from itertools import dropwhile, takewhile
 from typing import Any
 
 # Option for files whose edit lists have one edit each, to the end of the track: the demuxer moves
-# the tracks, and otherwise ignores the lists.
+# the tracks, and otherwise ignores the lists. It always does so with fragments.
 OPEN_EDITS = {"advanced_editlist": "0"}
 # Limit on the gaps of a track, each of which is part of a filter.
 _MAX_HIDDEN_SPANS = 200
+# Longer than any part of a track that follows its edit.
+_LONGEST_REST_S = 1e6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +39,8 @@ class Edit:
 class TimeLine:
     """Time line of a file: `edits` by the track's number, and when FFmpeg's first sample begins.
 
-    `is_open` means that each list has one edit, which lasts to the end. FFmpeg must then only move
-    the tracks, and also reads the samples before the edit.
+    `is_open` means that each list has one edit, which lasts to the end, or that the file has
+    fragments. FFmpeg then only moves the tracks, and also reads the samples around the edit.
     """
 
     edits: Mapping[int, Sequence[Edit]]
@@ -56,8 +59,9 @@ class TimeLine:
 
         Spans have a start and an end in seconds of the film, and have to be hidden. They are empty
         edits, and the ends of edits that are longer than the media they play. A dwell (an edit with
-        a rate of 0) plays one frame, so the span begins after that frame. Raises ValueError if
-        there are more than `_MAX_HIDDEN_SPANS`.
+        a rate of 0) plays one frame, so the span begins after that frame. In a file of fragments,
+        the rest of the track after its edit is hidden. Raises ValueError if there are more than
+        `_MAX_HIDDEN_SPANS`.
         """
         edits = self.edits.get(stream.id, ())
         rate = getattr(stream, "average_rate", None)
@@ -73,9 +77,21 @@ class TimeLine:
             if shown_until_s < end_s:
                 spans.append((shown_until_s, end_s))
             at_s = end_s
+        if (until_s := self.ends_s(stream)) is not None:
+            spans.append((until_s, _LONGEST_REST_S))
         if len(spans) > _MAX_HIDDEN_SPANS:
             raise ValueError("a track has too many gaps")
         return spans
+
+    def ends_s(self, stream: Any) -> float | None:
+        """Return when the edit of a track ends, in seconds of the film, if samples may follow.
+
+        Only in a file of fragments does an edit that FFmpeg doesn't end have a duration.
+        """
+        edits = self.edits.get(stream.id, ())
+        if not (self.is_open and edits and edits[-1].duration_s):
+            return None
+        return sum(edit.duration_s for edit in edits) - self.start_s
 
 
 def _starts_s(edits: Sequence[Edit]) -> float:
@@ -83,13 +99,20 @@ def _starts_s(edits: Sequence[Edit]) -> float:
     return sum(edit.duration_s for edit in takewhile(lambda edit: edit.is_empty, edits))
 
 
+def are_single(lists: Iterable[Sequence[Edit]]) -> bool:
+    """Return whether there are lists, and each plays one part of its track."""
+    counts = [sum(not edit.is_empty for edit in edits) for edits in lists if edits]
+    return bool(counts) and set(counts) == {1}
+
+
 def are_open(lists: Iterable[Sequence[Edit]]) -> bool:
     """Return whether each track that has a list plays to its end, by one edit.
 
     Then FFmpeg must only move the tracks.
     """
-    played = [[edit for edit in edits if not edit.is_empty] for edits in lists if edits]
-    return bool(played) and all([edit.duration_s for edit in edits] == [0.0] for edits in played)
+    lists = list(lists)
+    has_end = any(edit.duration_s for edits in lists for edit in edits if not edit.is_empty)
+    return are_single(lists) and not has_end
 
 
 def are_followed(edits: Sequence[Edit]) -> bool:

@@ -34,9 +34,10 @@ class VideoTrack:
     Vision that other decoders don't know. `hidden` is what FFmpeg shows, but the edit list doesn't.
 
     `start_s` is when the first frame is shown, with edit lists applied. The following fields come
-    from the index, and are None in files without one (fragmented files). Their times count from the
-    film's start, from which the first frame is shown: `last_frame_s` and `duration_s` are when the
-    last frame begins and ends, `longest_frame_s` is the longest duration of any other frame.
+    from the index or from all fragments, and are None if FFmpeg doesn't read all of these. Their
+    times count from the film's start, from which the first frame is shown: `last_frame_s` and
+    `duration_s` are when the last frame begins and ends, `longest_frame_s` is the longest duration
+    of any other frame.
     `misplaced_frames` counts frames with a time far after the end of the track. `frame_count`
     counts shown frames. `bitrate_bps` is the bytes over the duration; bytes that samples share
     count once. `peak_bitrate_bps` is that of any segment of a copy (None if uncertain).
@@ -198,8 +199,7 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
     base = _fraction(facts.pop("base_rate"))
     grid_fps = _fraction(facts.pop("grid_fps", None))
     is_constant = facts.pop("constant_rate", average is not None and average == base)
-    if "frame_count" not in facts:  # files without an index
-        facts["duration_s"] = facts.pop("fragments_end_s", None)
+    facts.setdefault("duration_s", None)
     if len(sizes := facts["sizes"]) > 1:
         # An aperture belongs to frames of one size.
         facts["margins"] = (0, 0, 0, 0)

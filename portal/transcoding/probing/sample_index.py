@@ -52,7 +52,8 @@ class _Summary:
     presented: int = 0
     is_rising: bool = True
     last_at: int | None = None
-    latest_decoding: int = 0
+    # Time by which FFmpeg moves decode times, so that no frame is shown before it is decoded.
+    decoded_earlier: int = 0
     keys_at: array[int] = field(default_factory=lambda: array("q"))
     bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
     shown_at: array[int] = field(default_factory=lambda: array("q"))
@@ -71,19 +72,25 @@ def is_too_dense(stream: av.VideoStream) -> bool:
 def facts(
     container: InputContainer,
     stream: av.VideoStream,
-    keys: Iterable[av.Packet[Any] | None],
+    keys: Sequence[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
     time_line: TimeLine,
+    *,
+    is_duration_known: bool = True,
 ) -> dict[str, Any]:
     """Return the facts that follow from the index, none without one; `keys` are some key frames.
 
-    `offsets` are the times from decoding to showing each sample, in ticks; None if unknown.
+    `offsets` are the times from decoding to showing each sample, in ticks; None if unknown. Unless
+    `is_duration_known`, the duration is that of the samples.
     """
     entries = stream.index_entries
     time_base = stream.time_base
-    if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
+    if not (0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
-    summary = _summarise(stream, repeat(0) if offsets is None else offsets, container.size)
+    claimed = stream.duration if is_duration_known else None
+    known = repeat(0) if offsets is None else offsets
+    first_packet = None if offsets is None else next(iter(keys), None)
+    summary = _summarise(stream, known, container.size, first_packet)
     start_s = time_line.start_s
     hidden = time_line.hidden_spans(stream)
     if time_line.is_open:
@@ -96,13 +103,13 @@ def facts(
     if not summary.shown_at:
         return {}
     presentation = _presentation(
-        summary, stream, start_s, claimed=None if time_line.is_open else stream.duration
+        summary, stream, start_s, claimed=None if time_line.is_open else claimed
     )
     # FFmpeg's two rates agree if all decode times fit the rate.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
     grid = None if offsets is None else frame_grid(presentation.shown_at, time_base, claimed_fps)
     first = entries[0].timestamp
-    end = round(_track_end(first, entries[-1].timestamp, len(entries), stream.duration))
+    end = round(_track_end(first, entries[-1].timestamp, len(entries), claimed))
     duration_s = float((end - first) * time_base)
     # The first frame is shown from the film's start.
     delay = presentation.shown_at[0] - first
@@ -140,27 +147,39 @@ def facts(
 
 
 def fragment_facts(
-    container: InputContainer, stream: av.VideoStream, end_s: float, *, start_s: float
+    container: InputContainer,
+    stream: av.VideoStream,
+    keys: Sequence[av.Packet[Any] | None],
+    offsets: Iterable[int] | None,
+    time_line: TimeLine,
+    *,
+    end_s: float,
 ) -> dict[str, Any]:
     """Return when a fragmented track ends, and when its last frame begins, in seconds of the film.
 
-    The longest duration of a frame is added if FFmpeg's index entries reach the end of the track
-    (`end_s`). They don't in a file with a `sidx` or `mfra` box, of which FFmpeg reads only the
-    beginning. The entries have decode times, which differ from presentation times by a few frames.
-    The film begins at `start_s` on the file's time line.
+    The facts of `facts` are added if FFmpeg's index entries reach the end of the track (`end_s`).
+    They don't in a file with a `sidx` or `mfra` box, of which FFmpeg reads only the beginning.
     """
     frame_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
-    facts = {"fragments_end_s": end_s, "last_frame_s": end_s - frame_s}
+    ends = {"duration_s": end_s, "last_frame_s": end_s - frame_s}
+    start_s = time_line.start_s
     listed_end_s = track_end_s(container, stream, start_s=start_s, is_duration_known=False)
-    if listed_end_s is not None and stream.time_base and end_s - listed_end_s < frame_s:
-        times = [entry.timestamp for entry in stream.index_entries]
-        longest = max((after - at for at, after in pairwise(times)), default=0)
-        facts["longest_frame_s"] = float(longest * stream.time_base)
-    return facts
+    if listed_end_s is None or end_s - listed_end_s >= frame_s:
+        return ends
+    listed = facts(container, stream, keys, offsets, time_line, is_duration_known=False)
+    # An edit may end before its last frame would.
+    return ends | listed | {"duration_s": min(end_s, listed.get("duration_s", end_s))}
 
 
-def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) -> _Summary:
+def _summarise(
+    stream: av.VideoStream,
+    offsets: Iterable[int],
+    file_bytes: int,
+    first: av.Packet[Any] | None,
+) -> _Summary:
+    """Read the index. `first` is the first packet, by which FFmpeg's times are exactly known."""
     summary = _Summary()
+    earlier = None
     for entry, offset in zip(stream.index_entries, offsets, strict=False):
         at = entry.timestamp
         if summary.last_at is not None and at <= summary.last_at:
@@ -168,7 +187,7 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) 
         summary.last_at = at
         ends_at = entry.pos + entry.size
         summary.ends_at = max(summary.ends_at, ends_at)
-        summary.latest_decoding = max(summary.latest_decoding, -offset)
+        summary.decoded_earlier = max(summary.decoded_earlier, -offset)
         if not entry.is_discard:
             summary.presented += 1
             # A truncated file ends earlier than its index.
@@ -178,6 +197,11 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) 
             summary.keys_at.append(at)
             summary.bytes_before_keys.append(summary.size_bytes)
         summary.size_bytes += entry.size
+        if first and first.pts is not None and first.dts == at:
+            earlier = first.pts - at - offset
+    if earlier is not None:
+        # FFmpeg leaves out the end of the table, where a cut may reorder frames further.
+        summary.decoded_earlier = earlier
     return summary
 
 
@@ -203,8 +227,7 @@ def _presentation(
     `claimed` is the duration of the track, None if that also covers frames that aren't shown.
     """
     time_base = stream.time_base or Fraction(1)
-    # FFmpeg moves decode times so that no frame is shown before it is decoded.
-    ordered = sorted(at + summary.latest_decoding for at in summary.shown_at)
+    ordered = sorted(at + summary.decoded_earlier for at in summary.shown_at)
     if claimed:
         kept_count = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
         misplaced = len(ordered) - kept_count
@@ -258,8 +281,9 @@ def track_end_s(
         end = _track_end(first, last, count, stream.duration)
         if not is_duration_known:
             end = min(end, _track_end(first, last, count, None))
-    if not stream.frames:
-        # The first sample of a fragment may be shown later than it is decoded.
+    if not stream.frames and stream.type == "video":
+        # The first sample of a fragment may be shown later than it is decoded. The start of sound
+        # is that of the first sample which is heard.
         end += (stream.start_time or 0) - first
     return float(end * stream.time_base) - start_s
 

@@ -84,6 +84,7 @@ EXACT = {
     "jittering": made("jittering", *JITTER, duration_s=12),
     "a coarse time scale": made("coarse", "-video_track_timescale", "600", duration_s=12),
     "late picture": late("0:v", 0.4),
+    "fragments": made("pieces", "-movflags", "+frag_keyframe+delay_moov", duration_s=12),
 }
 
 

@@ -44,6 +44,14 @@ def test_gaps_and_what_follows_slow_or_still_media_are_hidden(
     assert line.hidden_spans(SOUND) == [pytest.approx(span) for span in sound]
 
 
+def test_rest_of_a_track_after_its_edit_is_hidden_in_a_file_of_fragments() -> None:
+    line = TimeLine(edits={1: [gap(1), plays(5)]}, first_s=-2.0, is_open=True)
+    assert (line.start_s, line.ends_s(SOUND)) == (1, 5)
+    assert [from_s for from_s, _ in line.hidden_spans(SOUND)] == [5]
+    to_the_end = TimeLine(edits={1: [plays(0)]}, first_s=-2.0, is_open=True)
+    assert (to_the_end.start_s, to_the_end.ends_s(SOUND)) == (0, None)
+
+
 def test_very_many_gaps_are_refused() -> None:
     line = TimeLine(edits={1: [plays(1), gap(1)] * 300}, first_s=0.0, is_open=False)
     with pytest.raises(ValueError, match="gaps"):

@@ -103,17 +103,9 @@ async def test_frames_that_an_edit_list_hides_are_not_counted_and_a_late_start_i
     assert (await probe(late)).video.start_s == pytest.approx(1.5, abs=0.05)
 
 
-NO_INDEX = {
-    "duration_s": pytest.approx(10.01, abs=0.07),
-    "closed_gops": False,
-    **dict.fromkeys(("frame_count", "max_key_distance_s", "grid_lead")),
-}
-
-
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
-        pytest.param(("-movflags", "+frag_keyframe+empty_moov"), NO_INDEX, id="fragmented"),
         # Half a recording, four seconds of nothing, and the other half.
         pytest.param(
             ("-bsf:v", "setts=ts=TS+gt(TS*TB\\,5)*4/TB", "-movflags", "+frag_every_frame"),
@@ -134,6 +126,20 @@ async def test_remuxed_source_is_described(
     source = make_media("remuxed.mp4", "-i", str(plain), "-c", "copy", *options)
     video = (await probe(source)).video
     assert {name: getattr(video, name) for name in facts} == facts
+
+
+@pytest.mark.parametrize("reordered", ["0", "2"])
+async def test_fragments_are_described_like_the_same_film_with_an_index(
+    make_media: MakeMedia, make_video: MakeMedia, reordered: str
+) -> None:
+    indexed = make_video("indexed.mp4", "-g", "30", "-bf", reordered, duration_s=4)
+    movflags = ("-movflags", "+frag_keyframe+empty_moov+delay_moov")
+    fragmented = make_media("pieces.mp4", "-i", str(indexed), "-c", "copy", *movflags)
+    expected = (await probe(indexed)).video
+    assert expected.closed_gops
+    result = await probe(fragmented)
+    assert result.lead_s is None
+    assert result.video == expected
 
 
 async def test_an_impossible_sample_aspect_ratio_is_ignored(make_video: MakeMedia) -> None:
