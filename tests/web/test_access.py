@@ -278,7 +278,7 @@ async def test_pages_redirect_signed_out_people_to_the_form_and_back(app: Quart)
         # Fragments and changes get the status instead of a redirect.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 37
+    assert led == 38
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 
