@@ -9,7 +9,7 @@ import { formatClock } from "../format.js";
 import { gettext } from "../messages.js";
 import { allowSignInPrompt } from "../people/sign-in-again.js";
 import { Api } from "../publishing/api.js";
-import { NotPublished } from "../publishing/failures.js";
+import { describeTransferError, NotPublished } from "../publishing/failures.js";
 import { NoResponse } from "../requests.js";
 import { BubbleFrame } from "./bubble.js";
 import { DetailsForm } from "./details.js";
@@ -330,8 +330,7 @@ class RecordPage {
     const address = URL.createObjectURL(file);
     this.player.src = address;
     this.#offerCopy(element(this.root, "[data-save]"), address, recording.saved.name);
-    await recording.sent;
-    if (this.#recording !== recording) return;
+    if (!(await recording.sent)) return;
     const { firstVisibility = "", defaultVisibility = "" } = this.root.dataset;
     const title = texts.titleOf(recording.saved.started_at);
     const chosen = readStored(CATEGORIES) ?? [];
@@ -365,13 +364,18 @@ class RecordPage {
   async #discard() {
     const recording = this.#recording;
     if (!recording || !(await this.#ask(texts.discardQuestion()))) return;
+    try {
+      await recording.discard();
+    } catch (error) {
+      this.#note(describeTransferError(/** @type {Error} */ (error)).join(". "));
+      return;
+    }
     this.#recording = null;
     this.details.close();
     element(this.root, "[data-address]").hidden = true;
     this.#note("");
     URL.revokeObjectURL(this.player.src);
     this.player.removeAttribute("src");
-    await recording.discard();
     this.#enter("setup");
   }
 

@@ -33,8 +33,8 @@ export class Recording {
   #stop = new AbortController();
   #another = new EventTarget();
   #saved_at = 0;
-  /** Upload; ends when all has arrived, or after `discard`. @type {Promise<void>} */
-  sent = Promise.resolve();
+  /** Whether all has arrived, once it has; false after `discard`. @type {Promise<boolean>} */
+  sent = Promise.resolve(false);
 
   /** @param {Saved} saved @param {Tools} tools */
   constructor(saved, { api, spoolUrl }) {
@@ -87,9 +87,13 @@ export class Recording {
    * @param {() => void} onChange
    */
   send(onChange) {
-    this.sent = this.#send(onChange).catch((error) => {
-      if (!this.#stop.signal.aborted) throw error;
-    });
+    this.sent = this.#send(onChange).then(
+      () => true,
+      (error) => {
+        if (this.#stop.signal.aborted) return false;
+        throw error;
+      },
+    );
   }
 
   /** @param {() => void} onChange */
@@ -159,7 +163,10 @@ export class Recording {
     this.#save({ isSafe: true });
   }
 
-  /** Delete the recording: its file, and what the portal has of it. */
+  /**
+   * Delete the recording: its file, and what the portal has of it.
+   * @throws {Error} the portal can't delete its video now
+   */
   async discard() {
     this.#stop.abort(new DOMException("discarded", "AbortError"));
     await this.sent;
