@@ -1,0 +1,350 @@
+/**
+ * Remux of a file to fragmented MP4, packet by packet. Pure of the page: it reads a Blob, and writes
+ * the same bytes at each repetition, so that parts which storage already has count. Only as much as
+ * one group of pictures is held in memory.
+ */
+
+import * as media from "mediabunny";
+import { delayedFragment, zeroTimes } from "./boxes.js";
+import { readMatroska } from "./matroska.js";
+
+/**
+ * Stills of a film of sound alone: H.264 or VP9 key frames that take turns, because two of the same
+ * id may not follow each other.
+ * @typedef {{ config: VideoDecoderConfig, codec: "avc" | "vp9", frames: Uint8Array[] }} Still
+ */
+/**
+ * Code of a failure: "unreadable" (not parsed), "no_tracks", "unsupported_codec" (MP4 can't carry
+ * it), "no_encoder" (the browser makes no picture for sound alone), "too_much" (key frames are too
+ * far apart).
+ * @typedef {"unreadable" | "no_tracks" | "unsupported_codec" | "no_encoder" | "too_much"} FailureCode
+ */
+/**
+ * Receiver of the result. `write` resolves when more is wanted; `report` gets the share of the source
+ * that was read.
+ * @typedef {{ write: (data: Uint8Array) => Promise<void>, report: (share: number) => void,
+ *   makeStill: (tags: media.MetadataTags) => Promise<Still | null> }} Receiver
+ */
+/** @typedef {media.InputVideoTrack | media.InputAudioTrack} Track */
+
+/** Formats that are read. Playlists are not, because they name other files. */
+const FORMATS = [
+  ...[media.MATROSKA, media.WEBM, media.MPEG_TS, media.MP4, media.QTFF],
+  ...[media.OGG, media.MP3, media.FLAC, media.WAVE, media.ADTS],
+];
+/** Time scales as fine as the source's are exact, and players expect at least this. */
+const LEAST_TIMESCALE = 10_000;
+const MOST_TIMESCALE = 1_000_000;
+/** Time for which a still is shown, after which players can seek to the next. */
+const STILL_S = 2;
+/** Packets from whose order that of the whole track is known, and most bytes of them. */
+const EXAMINED_PACKETS = 300;
+const EXAMINED_BYTES = 16 * 2 ** 20;
+/** Key frames are sometimes marked wrongly. */
+const VERIFIED = { verifyKeyPackets: true };
+/** Bytes of packets that wait for the end of their group of pictures. */
+const MOST_WAITING_BYTES = 160 * 2 ** 20;
+
+/** A file that can't be repacked. */
+export class NotRepacked extends Error {
+  /** @param {FailureCode} code @param {unknown} [cause] */
+  constructor(code, cause) {
+    super(`not repacked: ${code}`, { cause });
+    this.code = code;
+  }
+}
+
+/**
+ * Repack a file.
+ * @param {Blob} file @param {Receiver} receiver @throws {NotRepacked} or the error of a read
+ */
+export async function repack(file, receiver) {
+  media.Logging.level = media.LogLevel.Silent;
+  const input = new media.Input({ source: new media.BlobSource(file), formats: FORMATS });
+  try {
+    const tracks = await readTracks(input);
+    const still = await stillOf(input, tracks, receiver);
+    const { delays_s } = await readMatroska(file);
+    await new Film(file.size, receiver).make(tracks, delays_s, still);
+  } catch (error) {
+    // Reading a file that has changed fails likewise.
+    if (error instanceof NotRepacked || error instanceof DOMException) throw error;
+    throw new NotRepacked("unreadable", error);
+  } finally {
+    input.dispose();
+  }
+}
+
+/**
+ * Return the tracks of a file, all of which MP4 carries.
+ * @param {media.Input} input @returns {Promise<Track[]>}
+ */
+export async function readTracks(input) {
+  const all = await input.getTracks();
+  const tracks = /** @type {Track[]} */ (
+    all.filter((track) => track.isVideoTrack() || track.isAudioTrack())
+  );
+  if (!tracks.length) throw new NotRepacked("no_tracks");
+  const carried = new Set(/** @type {(string | null)[]} */ (format().getSupportedCodecs()));
+  for (const track of tracks) {
+    if (!carried.has(await track.getCodec())) throw new NotRepacked("unsupported_codec");
+  }
+  return tracks;
+}
+
+/** @param {media.Input} input @param {Track[]} tracks @param {Receiver} receiver */
+async function stillOf(input, tracks, { makeStill }) {
+  if (tracks.some((track) => track.isVideoTrack())) return null;
+  const still = await makeStill(await input.getMetadataTags());
+  if (!still) throw new NotRepacked("no_encoder");
+  return still;
+}
+
+/** @param {media.IsobmffOutputFormatOptions} [options] */
+function format(options) {
+  return new media.Mp4OutputFormat({ ...options, fastStart: "fragmented" });
+}
+
+/** Track of the source with its next packet, and the source of the film's track. */
+class Reader {
+  /** Next packets, in the order of decoding; without any at the end. @type {media.EncodedPacket[]} */
+  #ahead = [];
+  /** Latest time of a packet. */
+  #latest_s = Number.NEGATIVE_INFINITY;
+
+  /**
+   * @param {Track} track @param {media.EncodedPacket} first
+   * @param {media.EncodedVideoPacketSource | media.EncodedAudioPacketSource} target
+   * @param {{ decoderConfig?: any }} meta
+   * @param {number} early_s by how much the track is shown earlier than its packets say
+   */
+  constructor(track, first, target, meta, early_s) {
+    this.track = track;
+    this.target = target;
+    this.meta = meta;
+    /** Time scale of the film's track. */
+    this.timescale = 1;
+    /** Units by which frames are decoded before they are shown. */
+    this.delay = 0;
+    this.early_s = early_s;
+    this.packets = new media.EncodedPacketSink(track).packets(first, undefined, VERIFIED);
+  }
+
+  /**
+   * Open a track.
+   * @param {Track} track @param {number} [early_s]
+   * @returns {Promise<Reader | null>} null if it is empty
+   */
+  static async open(track, early_s = 0) {
+    const first = await new media.EncodedPacketSink(track).getFirstKeyPacket(VERIFIED);
+    if (!first) return null;
+    const codec = /** @type {any} */ (await track.getCodec());
+    const target = track.isVideoTrack()
+      ? new media.EncodedVideoPacketSource(codec)
+      : new media.EncodedAudioPacketSource(codec);
+    const decoderConfig = (await track.getDecoderConfig()) ?? undefined;
+    const reader = new Reader(track, first, target, { decoderConfig }, early_s);
+    if (track.isVideoTrack()) {
+      reader.timescale = timescaleOf(await track.getTimeResolution());
+      await reader.#examine();
+    }
+    await reader.#advance();
+    return reader;
+  }
+
+  /** Read some packets for the order of all. mediabunny can read some formats only once at a time. */
+  async #examine() {
+    let bytes = 0;
+    for (let count = 0; count < EXAMINED_PACKETS && bytes < EXAMINED_BYTES; count += 1) {
+      const { value } = await this.packets.next();
+      if (!value) break;
+      this.#ahead.push(value);
+      bytes += value.byteLength;
+    }
+    this.delay = Math.round(reorderingOf_s(this.#ahead) * this.timescale);
+  }
+
+  async #advance() {
+    if (this.#ahead.length) return;
+    const { value } = await this.packets.next();
+    if (value) this.#ahead.push(value);
+    else this.target.close();
+  }
+
+  /** Next packet; none at the end. */
+  get packet() {
+    return this.#ahead[0];
+  }
+
+  /** Time at which the next packet is shown. */
+  get at_s() {
+    return this.packet ? this.packet.timestamp - this.early_s : Number.POSITIVE_INFINITY;
+  }
+
+  /** Copy the next packet. @param {number} shift_s subtracted from its time */
+  async copy(shift_s) {
+    const timestamp = this.at_s - shift_s - this.delay / this.timescale;
+    const packet = this.#ahead.shift();
+    if (!packet) return;
+    // MP4 has no group of pictures that begins before the end of the one before it.
+    const type = timestamp < this.#latest_s ? "delta" : packet.type;
+    this.#latest_s = Math.max(this.#latest_s, timestamp);
+    await this.target.add(packet.clone({ timestamp, type }), this.meta);
+    await this.#advance();
+  }
+}
+
+class Film {
+  /** Bytes of packets that were added, and of MP4 that was written. */
+  #added_bytes = 0;
+  #written_bytes = 0;
+  /** Boxes that the muxer has finished. @type {Uint8Array[]} */
+  #boxes = [];
+  /** Time by which frames are decoded before they are shown, by the track's number in the film. */
+  #delays = new Map();
+
+  /** @param {number} size_bytes of the source @param {Receiver} receiver */
+  constructor(size_bytes, { write, report }) {
+    this.size_bytes = size_bytes;
+    this.write = write;
+    this.report = report;
+    const take = (/** @type {Uint8Array} */ box) => void this.#boxes.push(box);
+    const delayOf = (/** @type {number} */ id) => this.#delays.get(id) ?? 0;
+    const boxes = {
+      onFtyp: take,
+      onMoov: (/** @type {Uint8Array} */ box) => {
+        zeroTimes(box);
+        take(box);
+      },
+      onMoof: (/** @type {Uint8Array} */ box) => take(delayedFragment(box, delayOf)),
+      onMdat: take,
+    };
+    // The target gets the muxer's own boxes, and an index of fragments that is wrong by then.
+    this.output = new media.Output({ format: format(boxes), target: new media.NullTarget() });
+  }
+
+  /**
+   * Make the film.
+   * @param {Track[]} tracks @param {Map<number, number>} delays_s by the track's number in the source
+   * @param {Still | null} still shown beside sound alone
+   */
+  async make(tracks, delays_s, still) {
+    const readers = [];
+    for (const track of tracks) {
+      const reader = await Reader.open(track, delays_s.get(track.id));
+      if (!reader) continue;
+      readers.push(reader);
+      await this.#addTrack(reader);
+    }
+    if (!readers.length) throw new NotRepacked("no_tracks");
+    const stills = still && new Stills(still);
+    if (stills) this.output.addVideoTrack(stills.target);
+    await this.output.start();
+    // Times below 0 mean that a packet isn't shown.
+    const shift_s = Math.max(Math.min(...readers.map(({ at_s }) => at_s)), 0);
+    for (;;) {
+      const reader = readers.reduce((next, other) => (other.at_s < next.at_s ? other : next));
+      if (!reader.packet) break;
+      await stills?.showUntil(reader.at_s - shift_s);
+      this.#count(reader.packet.byteLength);
+      await reader.copy(shift_s);
+      await this.#writeBoxes();
+    }
+    await stills?.end();
+    await this.output.finalize();
+    await this.#writeBoxes();
+  }
+
+  /** @param {Reader} reader */
+  async #addTrack({ track, target, timescale: frameRate, delay }) {
+    const metadata = {
+      languageCode: await track.getLanguageCode(),
+      name: (await track.getName()) ?? undefined,
+      disposition: await track.getDisposition(),
+    };
+    if (target instanceof media.EncodedAudioPacketSource) {
+      return this.output.addAudioTrack(target, metadata);
+    }
+    const video = /** @type {media.InputVideoTrack} */ (track);
+    // The frame rate is that of the time scale, in which the source's times are whole numbers.
+    const transformationMatrix = await video.getTransformationMatrix();
+    this.output.addVideoTrack(target, { ...metadata, frameRate, transformationMatrix });
+    this.#delays.set(this.output.tracks.length, delay);
+  }
+
+  async #writeBoxes() {
+    for (const box of this.#boxes) {
+      this.#written_bytes += box.length;
+      await this.write(box);
+    }
+    this.#boxes = [];
+  }
+
+  /** Count a packet. @param {number} bytes */
+  #count(bytes) {
+    this.#added_bytes += bytes;
+    if (this.#added_bytes - this.#written_bytes > MOST_WAITING_BYTES) {
+      throw new NotRepacked("too_much");
+    }
+    this.report(Math.min(this.#added_bytes / this.size_bytes, 1));
+  }
+}
+
+/** Track with stills for the time of the sound. */
+class Stills {
+  #count = 0;
+  #end_s = 0;
+
+  /** @param {Still} still */
+  constructor({ config, codec, frames }) {
+    this.target = new media.EncodedVideoPacketSource(codec);
+    this.meta = { decoderConfig: config };
+    this.frames = frames;
+  }
+
+  /** Show stills until a time. @param {number} at_s */
+  async showUntil(at_s) {
+    this.#end_s = at_s;
+    while ((this.#count + 1) * STILL_S <= at_s) await this.#add(STILL_S);
+  }
+
+  /** Show the last still. */
+  async end() {
+    await this.#add(Math.max(this.#end_s - this.#count * STILL_S, 0.1));
+    this.target.close();
+  }
+
+  /** @param {number} duration_s */
+  async #add(duration_s) {
+    const data = /** @type {Uint8Array} */ (this.frames[this.#count % this.frames.length]);
+    const packet = new media.EncodedPacket(data, "key", this.#count * STILL_S, duration_s);
+    this.#count += 1;
+    await this.target.add(packet, this.meta);
+  }
+}
+
+/** Return a time scale in which multiples of the source's unit are exact. @param {number} rate */
+function timescaleOf(rate) {
+  let timescale = rate;
+  while (timescale < LEAST_TIMESCALE) timescale *= 2;
+  return Math.min(timescale, MOST_TIMESCALE);
+}
+
+/**
+ * Return how much later than in the order of their times packets are decoded at most, as the muxer
+ * derives the order from the times of a group of pictures.
+ * @param {readonly media.EncodedPacket[]} packets
+ */
+function reorderingOf_s(packets) {
+  /** @type {number[][]} */
+  const groups = [];
+  for (const { timestamp, type } of packets) {
+    if (type === "key") groups.push([]);
+    groups.at(-1)?.push(timestamp);
+  }
+  const lates_s = groups.flatMap((times_s) => {
+    const sorted_s = times_s.toSorted((a, b) => a - b);
+    return times_s.map((at_s, index) => (sorted_s[index] ?? at_s) - at_s);
+  });
+  return Math.max(...lates_s);
+}

@@ -1,0 +1,149 @@
+"""Repacking in the browser's worker: what is sent has the frames of the source, at their times."""
+
+import hashlib
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import pytest
+from front_end import install_tools, run_node
+from running_portal import run_ffmpeg
+
+from portal.transcoding.probing.edits import OPEN_EDITS
+
+SCRIPT = Path(__file__).with_name("repack_file.mjs")
+CORPUS = Path(os.environ.get("PORTAL_CORPUS", "no corpus"))
+PICTURE = ("-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30000/1001:duration=5")
+SOUND = ("-f", "lavfi", "-i", "sine=duration=5:sample_rate=44100")
+X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "40")
+B_FRAMES = (*X264, "-bf", "3", "-x264-params", "open-gop=1:b-pyramid=normal")
+ADTS_BYTES = 7
+# Containers have no exact times of sound: milliseconds, or those of some packets alone.
+STEP = Fraction(1, 2000)
+# Files of the corpus, and the containers that can carry their streams.
+FILES = {
+    "h264_plain/Zulko_moviepy__smpte-2997.mp4": ("mkv", "ts"),
+    "h264_plain/mdn_learning-area__rabbit320.mp4": ("mkv", "ts"),
+    "h264_plain/sbraz_pymediainfo__sample.mp4": ("mkv", "ts"),
+    "vfr/google_ExoPlayer__video_big_buck_bunny.mp4": ("mkv", "ts"),
+    "vfr/mapillary_mapillary_tools__sample-5s_h265.mp4": ("mkv", "ts"),
+    "vfr/rails_rails__video_with_undefined_display_aspect_ratio.mp4": ("mkv", "ts"),
+    "multi_audio/protonemedia_laravel-ffmpeg__video_multi_audio.mp4": ("mkv", "ts"),
+    "vp9/google_spatial-media__testsrc_320x240_vp9.mp4": ("mkv", "webm"),
+    "vp9/AcademySoftwareFoundation_EncodingGuidelines__test420-test_10_420-vp9.mp4": (
+        "mkv",
+        "webm",
+    ),
+    "vp9/AcademySoftwareFoundation_EncodingGuidelines__test420-test_8_420-vp9.mp4": ("mkv", "webm"),
+}
+MADE = {
+    "b-frames.mkv": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac"),
+    "b-frames.ts": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac"),
+    "b-frames.m2ts": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "ac3"),
+    "late-sound.mkv": (*PICTURE, "-itsoffset", "0.4", *SOUND, *B_FRAMES, "-c:a", "libmp3lame"),
+    "vp8.webm": (*PICTURE, *SOUND, "-c:v", "libvpx", "-c:a", "libvorbis"),
+    "vp9.webm": (
+        *PICTURE,
+        *SOUND,
+        "-c:v",
+        "libvpx-vp9",
+        "-deadline",
+        "realtime",
+        "-c:a",
+        "libopus",
+    ),
+    "av1.mkv": (*PICTURE, *SOUND, "-c:v", "libsvtav1", "-preset", "12", "-c:a", "flac"),
+    "hevc.mkv": (
+        *PICTURE,
+        "-c:v",
+        "libx265",
+        "-preset",
+        "ultrafast",
+        "-x265-params",
+        "log-level=none",
+    ),
+    "pcm.mkv": (*PICTURE, *SOUND, *X264, "-c:a", "pcm_s16le"),
+    "prores.mkv": (*PICTURE, "-c:v", "prores_ks", "-t", "1"),
+}
+
+
+def repack(*pairs: Path) -> list[dict[str, Any]]:
+    """Repack files as the page does: each source is followed by its result."""
+    install_tools()
+    return [json.loads(line) for line in run_node(str(SCRIPT), *map(str, pairs)).splitlines()]
+
+
+def frames_of(path: Path) -> list[tuple[Fraction, str]]:
+    """Return the time and the picture of each frame."""
+    with av.open(str(path), options=OPEN_EDITS) as container:
+        stream = container.streams.video[0]
+        stream.thread_type = "AUTO"
+        pictures = [(frame, frame.to_ndarray().tobytes()) for frame in container.decode(stream)]
+        return [
+            (Fraction(frame.pts) * frame.time_base, hashlib.sha256(picture).hexdigest())
+            for frame, picture in pictures
+        ]
+
+
+def sounds_of(path: Path) -> list[list[tuple[Fraction, bytes]]]:
+    """Return the time and the bytes, without ADTS header, of each packet of each sound track."""
+    with av.open(str(path), options=OPEN_EDITS) as container:
+        is_adts = container.format.name == "mpegts"
+        tracks: dict[int, list[tuple[Fraction, bytes]]] = {}
+        for packet in container.demux(container.streams.audio):
+            if not packet.size:
+                continue
+            header = ADTS_BYTES if is_adts and packet.stream.codec.name == "aac" else 0
+            at = Fraction(packet.pts) * packet.time_base
+            tracks.setdefault(packet.stream.index, []).append((at, bytes(packet)[header:]))
+        return list(tracks.values())
+
+
+def check_same(source: Path, result: Path) -> None:
+    """Compare frames to the microsecond, and sound in step with the first of them."""
+    frames, copied_frames = frames_of(source), frames_of(result)
+    sounds, copied_sounds = sounds_of(source), sounds_of(result)
+    first, copied_first = frames[0][0], copied_frames[0][0]
+    assert _in_microseconds(copied_frames, copied_first) == _in_microseconds(frames, first)
+    assert len(copied_sounds) == len(sounds)
+    for sound, copied in zip(sounds, copied_sounds, strict=True):
+        assert [packet for _, packet in copied] == [packet for _, packet in sound]
+        drifts = [
+            abs((at - first) - (copied_at - copied_first))
+            for (at, _), (copied_at, _) in zip(sound, copied, strict=True)
+        ]
+        assert max(drifts) <= STEP
+
+
+def _in_microseconds(frames: list[tuple[Fraction, str]], first: Fraction) -> list[tuple[int, str]]:
+    return [(round((at - first) * 1_000_000), picture) for at, picture in frames]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_frames_of_made_files_are_kept(name: str, tmp_path: Path) -> None:
+    source = run_ffmpeg(tmp_path / name, *MADE[name])
+    result = tmp_path / "result.mp4"
+    (report,) = repack(source, result)
+    assert report["failure"] == ""
+    check_same(source, result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_frames_of_the_corpus_are_kept(name: str, tmp_path: Path) -> None:
+    if not (CORPUS / name).exists():
+        pytest.skip("PORTAL_CORPUS names no corpus with this file")
+    copy = ("-map", "0:v", "-map", "0:a?", "-c", "copy")
+    sources = [
+        run_ffmpeg(tmp_path / f"source.{extension}", "-i", str(CORPUS / name), *copy)
+        for extension in FILES[name]
+    ]
+    results = [source.with_name(f"{source.name}.mp4") for source in sources]
+    pairs = list(zip(sources, results, strict=True))
+    reports = repack(*(path for pair in pairs for path in pair))
+    assert {report["failure"] for report in reports} == {""}
+    for source, result in pairs:
+        check_same(source, result)
