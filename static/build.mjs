@@ -36,8 +36,9 @@ async function bundle() {
       "upload-list": "css/upload-list.css",
       watch: "css/watch.css",
       workshop: "css/workshop.css",
-      // A worker of the upload page, started by its address.
+      // Workers of the upload page, started by their addresses.
       preflight: "src/preflight/file-facts.js",
+      repack: "src/repack/worker.js",
     },
     outdir: dist,
     entryNames: "[name]-[hash]",

@@ -60,8 +60,8 @@ export function saveChanges(before, now) {
 /** Return the state that is saved of an upload. @param {Upload} upload */
 function toSaved({ phase, ...upload }) {
   const { id, key, fileName, size_bytes, contentType, fingerprint } = upload;
-  const { details, request, picture, saved_at } = upload;
-  const file = { fileName, size_bytes, contentType, fingerprint, picture };
+  const { details, request, picture, saved_at, repackedFrom, still } = upload;
+  const file = { fileName, size_bytes, contentType, fingerprint, picture, repackedFrom, still };
   /** Whether storage has the whole file, which then waits to be published. */
   const isStored = phase === "sent";
   return { id, key, ...file, isStored, details, request, saved_at };

@@ -4,6 +4,7 @@
  */
 
 import { gettext } from "../messages.js";
+import { repackableByName } from "../preflight/containers.js";
 import { contentTypeOf, quotaReason, unsuitableReason } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 
@@ -46,10 +47,12 @@ export const isRunning = (upload) => ["sending", "confirming"].includes(upload?.
 export const isStalled = ({ failure, isSilent }) => isSilent || isDisconnected(failure);
 
 /**
- * Return whether the file is sent by a single PUT, of which a failure keeps no data.
- * @param {{ size_bytes: number }} file
+ * Return whether the file is sent by a single PUT, of which a failure keeps no data. What is repacked
+ * is sent in parts, because its size is unknown.
+ * @param {{ size_bytes: number, repackedFrom?: unknown }} file
  */
-export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
+export const isSentWhole = ({ size_bytes, repackedFrom }) =>
+  size_bytes <= SINGLE_PUT_LIMIT_BYTES && !repackedFrom;
 
 /** Return whether the uploaded data is no longer needed. @param {Upload | undefined} upload */
 export const isDiscarded = (upload) => !upload || DISCARDED.has(upload.phase);
@@ -170,7 +173,8 @@ export function loosenedBy(state, number) {
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && isFileOf(upload, file));
   if (isListed) return gettext("“%(name)s” is already in the list.", { name: file.name });
-  const fault = unsuitableReason(file, contentTypeOf(file), limits.size_bytes);
+  const contentType = repackableByName(file.name) ? "video/mp4" : contentTypeOf(file);
+  const fault = unsuitableReason(file, contentType, limits.size_bytes, true);
   const target = uploads.find(({ number }) => number === match);
   // The quota already counts an upload that continues.
   if (fault || (target && isUnfinished(target))) return fault;

@@ -36,6 +36,7 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
  * @typedef {{
  *   progressRead: { isStored: boolean, arrived_bytes: number },
  *   inspected: { inspection: own.Inspection }, pictureMade: { picture: string },
+ *   stillMade: { still: string },
  *   edited: { details: own.Details, pointer: string },
  *   requested: { request: Upload["request"] },
  *   transferred: { update: import("./transfer.js").TransferUpdate, now_ms: number },
@@ -101,6 +102,8 @@ const ownHandlers = {
   inspected: (upload, { inspection }) => own.withInspection(upload, inspection),
 
   pictureMade: (upload, { picture }) => ({ ...upload, picture }),
+
+  stillMade: (upload, { still }) => ({ ...upload, still }),
 
   processingRead: (upload, { processing }) => ({ ...upload, processing }),
 

@@ -3,6 +3,7 @@
 import { formatNumber, formatPercent, formatSize, formatTimeLeft, formatWhen } from "../format.js";
 import { gettext, ngettext } from "../messages.js";
 import { needsSignIn } from "../people/session.js";
+import { formatOf } from "../preflight/findings.js";
 import { canTryAgain, describeTransferError } from "./failures.js";
 import * as is from "./selectors.js";
 
@@ -185,7 +186,16 @@ export function noteOf(upload) {
   }
   if (publishError) return { text: gettext("Not published yet"), isBad: true };
   const hasFormFault = faults.some(({ pointer }) => pointer !== "/file");
-  return hasFormFault ? { text: gettext("Some details are missing"), isBad: true } : { text: "" };
+  if (hasFormFault) return { text: gettext("Some details are missing"), isBad: true };
+  return { text: is.isDiscarded(upload) ? "" : repackedText(upload) };
+}
+
+/** @param {Upload} upload */
+function repackedText({ repackedFrom }) {
+  if (!repackedFrom) return "";
+  const { format } = formatOf(repackedFrom);
+  // Translators: format of a file, such as "Matroska".
+  return gettext("Repacked from %(format)s, nothing is lost", { format });
 }
 
 /** @type {Record<string, string>} */

@@ -208,13 +208,14 @@ export function partsToSend(upload, knownEtags) {
 
 /**
  * Return the progress of an upload of an earlier visit.
- * @param {Api} api @param {{ key: string, size_bytes: number }} upload
+ * @param {Api} api @param {{ key: string, size_bytes: number, repackedFrom: unknown }} upload
  * @returns {Promise<{ isStored: boolean, arrived_bytes: number } | null>} null without a response
  */
-export async function arrivedOf(api, { key, size_bytes }) {
+export async function arrivedOf(api, { key, size_bytes, repackedFrom }) {
   try {
     const { state, sizeBytes, parts } = await api.read(key);
-    const isStored = state === "stored" && sizeBytes === size_bytes;
+    // The size of a file that is repacked is unknown.
+    const isStored = state === "stored" && (Boolean(repackedFrom) || sizeBytes === size_bytes);
     // An object of another size is no progress.
     const countedParts = state === "stored" ? [] : parts;
     return { isStored, arrived_bytes: countedParts.reduce((sum, part) => sum + part.sizeBytes, 0) };

@@ -1,5 +1,6 @@
 /** State of one video on the upload page, and its transitions. Pure. */
 
+import { repackableByName } from "../preflight/containers.js";
 import { contentTypeOf } from "../preflight/findings.js";
 import * as is from "./selectors.js";
 
@@ -70,6 +71,10 @@ export function newUpload(number, details = NO_DETAILS) {
     fileName: "",
     size_bytes: 0,
     contentType: "",
+    /** Format of a file that is repacked to MP4 while it is sent. */
+    repackedFrom: /** @type {import("../preflight/containers.js").Container | null} */ (null),
+    /** Picture of a film of sound alone, in JSON, which stays the same if the upload continues. */
+    still: "",
     /** Distinguishes files of the same name and size. */
     fingerprint: "",
     /** Key in storage; empty until the portal has issued it. */
@@ -153,8 +158,10 @@ export function withFile(upload, { file, id, saved_at }) {
   // A pending request to publish stays valid for a file that became unreadable.
   if (!is.lacksFile(upload)) withNewFile.publishing = "";
   if (is.isUnfinished(upload)) return is.isUnusable(upload) ? restarted(withNewFile) : withNewFile;
-  const contentType = contentTypeOf(file) ?? "";
-  const newTransfer = { ...restarted(withNewFile), id, contentType, fingerprint: "", saved_at };
+  const repackedFrom = repackableByName(file.name);
+  const contentType = repackedFrom ? "video/mp4" : (contentTypeOf(file) ?? "");
+  const kind = { contentType, repackedFrom, still: "" };
+  const newTransfer = { ...restarted(withNewFile), id, ...kind, fingerprint: "", saved_at };
   return prefilled({ ...newTransfer, arrived_bytes: null, publishError: "" });
 }
 

@@ -82,8 +82,8 @@ function readTrack(view) {
   );
   const flags = run.getUint32(0) & 0xffffff;
   const has = (/** @type {number} */ flag) => (flags & flag) !== 0;
-  let at = 12;
-  const next = () => run.getUint32((at += 4) - 4);
+  const numbers = numbersIn(run, 12);
+  const next = () => numbers.next().value ?? 0;
   const firstFlags = has(4) ? next() : null;
   const [id, duration, size, sampleFlags] = [4, 8, 12, 16].map((offset) =>
     header.getUint32(offset),
@@ -96,6 +96,11 @@ function readTrack(view) {
     has(0x800) ? next() | 0 : 0,
   ]);
   return { id: id ?? 0, time: time.getBigUint64(4), data_at: run.getUint32(8), samples };
+}
+
+/** @param {DataView} view @param {number} start @returns {Generator<number>} of 32 bits */
+function* numbersIn(view, start) {
+  for (let at = start; at < view.byteLength; at += 4) yield view.getUint32(at);
 }
 
 class Writer {

@@ -9,9 +9,11 @@ import { delayedFragment, zeroTimes } from "./boxes.js";
 import { readMatroska } from "./matroska.js";
 
 /**
- * Stills of a film of sound alone: H.264 or VP9 key frames that take turns, because two of the same
- * id may not follow each other.
- * @typedef {{ config: VideoDecoderConfig, codec: "avc" | "vp9", frames: Uint8Array[] }} Still
+ * Still of a film of sound alone, in JSON, because an upload that continues needs the same one: key
+ * frames that take turns, because two of the same id may not follow each other. `string` is the full
+ * name of the codec; bytes are in Base64.
+ * @typedef {{ codec: "avc" | "vp9", string: string, width: number, height: number,
+ *   description: string, colours?: VideoColorSpaceInit, frames: string[] }} Still
  */
 /**
  * Code of a failure: "unreadable" (not parsed), "no_tracks", "unsupported_codec" (MP4 can't carry
@@ -28,7 +30,7 @@ import { readMatroska } from "./matroska.js";
 /** @typedef {media.InputVideoTrack | media.InputAudioTrack} Track */
 
 /** Formats that are read. Playlists are not, because they name other files. */
-const FORMATS = [
+export const FORMATS = [
   ...[media.MATROSKA, media.WEBM, media.MPEG_TS, media.MP4, media.QTFF],
   ...[media.OGG, media.MP3, media.FLAC, media.WAVE, media.ADTS],
 ];
@@ -296,10 +298,14 @@ class Stills {
   #end_s = 0;
 
   /** @param {Still} still */
-  constructor({ config, codec, frames }) {
+  constructor({ codec, string, width, height, description, colours, frames }) {
+    const decoderConfig = {
+      ...{ codec: string, codedWidth: width, codedHeight: height, colorSpace: colours },
+      description: description ? fromBase64(description) : undefined,
+    };
     this.target = new media.EncodedVideoPacketSource(codec);
-    this.meta = { decoderConfig: config };
-    this.frames = frames;
+    this.meta = { decoderConfig };
+    this.frames = frames.map(fromBase64);
   }
 
   /** Show stills until a time. @param {number} at_s */
@@ -322,6 +328,9 @@ class Stills {
     await this.target.add(packet, this.meta);
   }
 }
+
+/** @param {string} text */
+const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
 /** Return a time scale in which multiples of the source's unit are exact. @param {number} rate */
 function timescaleOf(rate) {

@@ -1,0 +1,106 @@
+/**
+ * Worker of the upload page that repacks one file. The first message names the file and how; after
+ * that, each message asks for one part. A part is sent as a Blob, which the browser keeps outside of
+ * the worker's memory.
+ */
+
+import { NotRepacked, repack } from "./repack.js";
+import { makeStill } from "./still.js";
+
+/** Time between two messages about progress. */
+const REPORT_MS = 500;
+
+/**
+ * `still` is that of an earlier visit in JSON, or empty; `name` is a title for a new one.
+ * @typedef {{ file: File, part_bytes: number, still: string, name: string }} Work
+ */
+/**
+ * Messages to the page: progress as a share of the source; a new still; a part; the end; a failure,
+ * whose code is "file_unreadable" if the file has changed.
+ * @typedef {import("./repack.js").FailureCode | "file_unreadable"} Code
+ * @typedef {{ share: number } | { still: string } | { part: Blob, share: number } | { isEnd: true }
+ *   | { failure: Code, detail: string }} Message
+ */
+
+let wantedParts = 0;
+let wake = () => {};
+
+/** @param {Message} message */
+const tell = (message) => postMessage(message);
+
+/** Collects what is written into parts of the same size. */
+class Parts {
+  #filled_bytes = 0;
+  share = 0;
+
+  /** @param {number} part_bytes */
+  constructor(part_bytes) {
+    this.buffer = new Uint8Array(part_bytes);
+  }
+
+  /** Take data, and wait while no part is wanted. @param {Uint8Array} data */
+  async write(data) {
+    for (let at = 0; at < data.length; ) {
+      const taken = data.subarray(at, at + this.buffer.length - this.#filled_bytes);
+      this.buffer.set(taken, this.#filled_bytes);
+      this.#filled_bytes += taken.length;
+      at += taken.length;
+      if (this.#filled_bytes === this.buffer.length) await this.#send();
+    }
+  }
+
+  /** Send the last part. */
+  async end() {
+    if (this.#filled_bytes) await this.#send();
+  }
+
+  async #send() {
+    const part = new Blob([this.buffer.subarray(0, this.#filled_bytes)]);
+    this.#filled_bytes = 0;
+    while (!wantedParts) {
+      await new Promise((resolve) => {
+        wake = () => resolve(undefined);
+      });
+    }
+    wantedParts -= 1;
+    tell({ part, share: this.share });
+  }
+}
+
+/** @param {Work} work */
+async function run({ file, part_bytes, still, name }) {
+  const parts = new Parts(part_bytes);
+  let told_ms = 0;
+  const report = (/** @type {number} */ share) => {
+    parts.share = share;
+    const now_ms = performance.now();
+    if (now_ms - told_ms < REPORT_MS) return;
+    told_ms = now_ms;
+    tell({ share });
+  };
+  try {
+    await repack(file, {
+      write: (data) => parts.write(data),
+      report,
+      makeStill: async (tags) => {
+        if (still) return JSON.parse(still);
+        const made = await makeStill(tags, name);
+        if (made) tell({ still: JSON.stringify(made) });
+        return made;
+      },
+    });
+    await parts.end();
+    tell({ isEnd: true });
+  } catch (error) {
+    const failure = error instanceof NotRepacked ? error.code : "file_unreadable";
+    const cause = error instanceof NotRepacked ? (error.cause ?? error) : error;
+    tell({ failure, detail: String(cause) });
+  }
+}
+
+globalThis.addEventListener("message", ({ data }) => {
+  if (data === "next") {
+    wantedParts += 1;
+    wake();
+  } else run(data);
+});
