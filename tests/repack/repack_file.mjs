@@ -1,12 +1,12 @@
-/** Repack files as the upload page does: pairs of arguments with source and result. */
+/** Repack files as the upload page does: in each argument, in JSON, source, result and trim. */
 
 import { openAsBlob } from "node:fs";
 import { open } from "node:fs/promises";
 import { repack } from "../../static/src/repack/repack.js";
 
-const paths = process.argv.slice(2);
-for (let index = 0; index < paths.length; index += 2) {
-  const file = await open(paths[index + 1], "w");
+for (const argument of process.argv.slice(2)) {
+  const [source, result, trim] = JSON.parse(argument);
+  const file = await open(result, "w");
   let share = 0;
   let failure = "";
   const receiver = {
@@ -17,7 +17,7 @@ for (let index = 0; index < paths.length; index += 2) {
     makeStill: async () => null,
   };
   try {
-    await repack(await openAsBlob(paths[index]), receiver);
+    await repack(await openAsBlob(source), receiver, trim);
   } catch (error) {
     failure = error.code ?? String(error);
     console.error(error);

@@ -1,7 +1,7 @@
 /** Changes of the MP4 (ISO/IEC 14496-12) that the muxer writes, for which it has no options. */
 
 /** Boxes that contain others. */
-const CONTAINERS = new Set(["moov", "trak", "mdia"]);
+const CONTAINERS = new Set(["moov", "trak", "mdia", "edts"]);
 /** Boxes that begin with the times of creation and change. */
 const TIMED = new Set(["mvhd", "tkhd", "mdhd"]);
 const FRAGMENT_HEADER_BYTES = 24;
@@ -39,6 +39,20 @@ export function zeroTimes(boxes) {
     if (CONTAINERS.has(kind)) zeroTimes(view);
     const times_bytes = view.byteLength && view.getUint8(0) === 1 ? 16 : 8;
     if (TIMED.has(kind)) new Uint8Array(view.buffer, view.byteOffset + 4, times_bytes).fill(0);
+  }
+}
+
+/**
+ * Set the durations of edit lists with one edit, which lasts to the end of its track.
+ * @param {Uint8Array | DataView} boxes the index, or the content of one of its boxes
+ * @param {number} duration in the time scale of the film
+ */
+export function setDurations(boxes, duration) {
+  for (const { kind, view } of boxesIn(boxes)) {
+    if (CONTAINERS.has(kind)) setDurations(view, duration);
+    if (kind !== "elst" || view.getUint32(4) !== 1) continue;
+    if (view.getUint8(0) === 1) view.setBigUint64(8, BigInt(duration));
+    else view.setUint32(8, duration);
   }
 }
 

@@ -5,7 +5,7 @@
  */
 
 import * as media from "mediabunny";
-import { delayedFragment, zeroTimes } from "./boxes.js";
+import { delayedFragment, setDurations, zeroTimes } from "./boxes.js";
 import { readMatroska } from "./matroska.js";
 
 /**
@@ -28,6 +28,7 @@ import { readMatroska } from "./matroska.js";
  *   makeStill: (tags: media.MetadataTags) => Promise<Still | null> }} Receiver
  */
 /** @typedef {media.InputVideoTrack | media.InputAudioTrack} Track */
+/** Part of the film that is kept; it ends before `end_s`. @typedef {{ start_s: number, end_s: number }} Trim */
 
 /** Formats that are read. Playlists are not, because they name other files. */
 export const FORMATS = [
@@ -42,6 +43,15 @@ const STILL_S = 2;
 /** Packets from whose order that of the whole track is known, and most bytes of them. */
 const EXAMINED_PACKETS = 300;
 const EXAMINED_BYTES = 16 * 2 ** 20;
+/** Most frames that are decoded between one and another one that is shown before it. */
+const MOST_REORDERED = 16;
+/** Time of the sound that is decoded, but not heard, before a part of the film. */
+const WARM_UP_S = 0.1;
+/** Difference that is no unit of any time scale. */
+const ROUNDING_S = 1e-6;
+/** Time scale of edit lists' durations, as mediabunny has it. */
+const MOVIE_TIMESCALE = 57_600;
+const METADATA = { metadataOnly: true };
 /** Key frames are sometimes marked wrongly. */
 const VERIFIED = { verifyKeyPackets: true };
 /** Bytes of packets that wait for the end of their group of pictures. */
@@ -57,17 +67,22 @@ export class NotRepacked extends Error {
 }
 
 /**
- * Repack a file.
- * @param {Blob} file @param {Receiver} receiver @throws {NotRepacked} or the error of a read
+ * Repack a file, or a part of it: packets are copied from the key frame before its start, and the
+ * film's edit lists begin and end with its frames.
+ * @param {Blob} file @param {Receiver} receiver @param {Trim | null} [trim]
+ * @throws {NotRepacked} or the error of a read
  */
-export async function repack(file, receiver) {
+export async function repack(file, receiver, trim = null) {
   media.Logging.level = media.LogLevel.Silent;
   const input = new media.Input({ source: new media.BlobSource(file), formats: FORMATS });
   try {
     const tracks = await readTracks(input);
     const still = await stillOf(input, tracks, receiver);
     const { delays_s } = await readMatroska(file);
-    await new Film(file.size, receiver).make(tracks, delays_s, still);
+    const readers = await openReaders(tracks, delays_s);
+    const span = await spanOf(readers, trim);
+    if (trim) for (const reader of readers) await reader.seek(span);
+    await new Film(file.size, span, receiver).make(readers, still);
   } catch (error) {
     // Reading a file that has changed fails likewise.
     if (error instanceof NotRepacked || error instanceof DOMException) throw error;
@@ -111,8 +126,11 @@ function format(options) {
 class Reader {
   /** Next packets, in the order of decoding; without any at the end. @type {media.EncodedPacket[]} */
   #ahead = [];
-  /** Latest time of a packet. */
+  /** Latest time of a packet in the film. */
   #latest_s = Number.NEGATIVE_INFINITY;
+  /** Latest time of a packet in the source. */
+  #reached_s = Number.NEGATIVE_INFINITY;
+  #end_s = Number.POSITIVE_INFINITY;
 
   /**
    * @param {Track} track @param {media.EncodedPacket} first
@@ -122,6 +140,7 @@ class Reader {
    */
   constructor(track, first, target, meta, early_s) {
     this.track = track;
+    this.first = first;
     this.target = target;
     this.meta = meta;
     /** Time scale of the film's track. */
@@ -129,7 +148,9 @@ class Reader {
     /** Units by which frames are decoded before they are shown. */
     this.delay = 0;
     this.early_s = early_s;
-    this.packets = new media.EncodedPacketSink(track).packets(first, undefined, VERIFIED);
+    this.sink = new media.EncodedPacketSink(track);
+    /** Packets that are still to be read; some formats can be read only once at a time. */
+    this.packets = this.sink.packets(first, undefined, VERIFIED);
   }
 
   /**
@@ -146,31 +167,46 @@ class Reader {
       : new media.EncodedAudioPacketSource(codec);
     const decoderConfig = (await track.getDecoderConfig()) ?? undefined;
     const reader = new Reader(track, first, target, { decoderConfig }, early_s);
-    if (track.isVideoTrack()) {
-      reader.timescale = timescaleOf(await track.getTimeResolution());
-      await reader.#examine();
-    }
-    await reader.#advance();
+    if (track.isVideoTrack()) reader.timescale = timescaleOf(await track.getTimeResolution());
     return reader;
   }
 
-  /** Read some packets for the order of all. mediabunny can read some formats only once at a time. */
-  async #examine() {
-    let bytes = 0;
-    for (let count = 0; count < EXAMINED_PACKETS && bytes < EXAMINED_BYTES; count += 1) {
+  /** Begin with what is needed for a part of the film, and end with it. @param {Span} span */
+  async seek({ start_s, end_s }) {
+    const at_s = start_s + this.early_s + ROUNDING_S;
+    // A decoder of sound needs the packets before the first one that is heard.
+    const first = this.track.isVideoTrack()
+      ? await this.sink.getKeyPacket(at_s, VERIFIED)
+      : await this.sink.getPacket(at_s - WARM_UP_S);
+    this.#end_s = end_s - ROUNDING_S;
+    this.packets = this.sink.packets(first ?? this.first, undefined, VERIFIED);
+  }
+
+  /** Read the first packets, and how their order differs from that of their times. */
+  async begin() {
+    if (this.track.isVideoTrack()) {
+      await this.#readAhead(EXAMINED_PACKETS);
+      this.delay = Math.round(reorderingOf_s(this.#ahead) * this.timescale);
+    }
+    await this.#advance();
+  }
+
+  /** @param {number} count number of packets to have, unless they are many bytes */
+  async #readAhead(count) {
+    let bytes = this.#ahead.reduce((sum, packet) => sum + packet.byteLength, 0);
+    while (this.#ahead.length < count && (bytes < EXAMINED_BYTES || !this.#ahead.length)) {
       const { value } = await this.packets.next();
-      if (!value) break;
+      if (!value) return;
       this.#ahead.push(value);
       bytes += value.byteLength;
     }
-    this.delay = Math.round(reorderingOf_s(this.#ahead) * this.timescale);
   }
 
   async #advance() {
-    if (this.#ahead.length) return;
-    const { value } = await this.packets.next();
-    if (value) this.#ahead.push(value);
-    else this.target.close();
+    await this.#readAhead(this.#end_s < Number.POSITIVE_INFINITY ? MOST_REORDERED : 1);
+    // Frames that are decoded later may be shown earlier, and the order of times must have no holes.
+    const end_s = Math.max(this.#end_s + this.early_s, this.#reached_s);
+    if (this.#ahead.every(({ timestamp }) => timestamp >= end_s)) this.#ahead = [];
   }
 
   /** Next packet; none at the end. */
@@ -191,9 +227,50 @@ class Reader {
     // MP4 has no group of pictures that begins before the end of the one before it.
     const type = timestamp < this.#latest_s ? "delta" : packet.type;
     this.#latest_s = Math.max(this.#latest_s, timestamp);
+    this.#reached_s = Math.max(this.#reached_s, packet.timestamp);
     await this.target.add(packet.clone({ timestamp, type }), this.meta);
     await this.#advance();
+    if (!this.packet) this.target.close();
   }
+}
+
+/** @param {Track[]} tracks @param {Map<number, number>} delays_s by the track's number in the source */
+async function openReaders(tracks, delays_s) {
+  const readers = [];
+  for (const track of tracks) {
+    const reader = await Reader.open(track, delays_s.get(track.id));
+    if (reader) readers.push(reader);
+  }
+  if (!readers.length) throw new NotRepacked("no_tracks");
+  return readers;
+}
+
+/**
+ * Span of the source that becomes the film. `length_s` is null for all of the source. The end is
+ * infinite if it is that of the source.
+ * @typedef {{ start_s: number, end_s: number, length_s: number | null }} Span
+ */
+
+/**
+ * Return the span of a part of the film, which begins and ends with a frame.
+ * @param {Reader[]} readers @param {Trim | null} trim @returns {Promise<Span>}
+ */
+async function spanOf(readers, trim) {
+  const firsts_s = readers.map(({ first, early_s }) => first.timestamp - early_s);
+  // Times below 0 mean that a packet isn't shown.
+  const zero_s = Math.max(Math.min(...firsts_s), 0);
+  if (!trim) return { start_s: zero_s, end_s: Number.POSITIVE_INFINITY, length_s: null };
+  const { sink, early_s } = /** @type {Reader} */ (
+    readers.find((reader) => reader.track.isVideoTrack()) ?? readers[0]
+  );
+  const frameAt = (/** @type {number} */ at_s) =>
+    sink.getPacket(zero_s + at_s + early_s + ROUNDING_S, METADATA);
+  const first = await frameAt(trim.start_s);
+  const start_s = first ? first.timestamp - early_s : zero_s;
+  const end = await frameAt(trim.end_s);
+  const isLast = !end || zero_s + trim.end_s >= end.timestamp - early_s + end.duration - ROUNDING_S;
+  const end_s = isLast ? Number.POSITIVE_INFINITY : end.timestamp - early_s;
+  return { start_s, end_s, length_s: trim.end_s - trim.start_s };
 }
 
 class Film {
@@ -205,9 +282,10 @@ class Film {
   /** Time by which frames are decoded before they are shown, by the track's number in the film. */
   #delays = new Map();
 
-  /** @param {number} size_bytes of the source @param {Receiver} receiver */
-  constructor(size_bytes, { write, report }) {
+  /** @param {number} size_bytes of the source @param {Span} span @param {Receiver} receiver */
+  constructor(size_bytes, span, { write, report }) {
     this.size_bytes = size_bytes;
+    this.span = span;
     this.write = write;
     this.report = report;
     const take = (/** @type {Uint8Array} */ box) => void this.#boxes.push(box);
@@ -216,6 +294,8 @@ class Film {
       onFtyp: take,
       onMoov: (/** @type {Uint8Array} */ box) => {
         zeroTimes(box);
+        const duration = Math.round((span.end_s - span.start_s) * MOVIE_TIMESCALE);
+        if (Number.isFinite(duration)) setDurations(box, duration);
         take(box);
       },
       onMoof: (/** @type {Uint8Array} */ box) => take(delayedFragment(box, delayOf)),
@@ -225,30 +305,22 @@ class Film {
     this.output = new media.Output({ format: format(boxes), target: new media.NullTarget() });
   }
 
-  /**
-   * Make the film.
-   * @param {Track[]} tracks @param {Map<number, number>} delays_s by the track's number in the source
-   * @param {Still | null} still shown beside sound alone
-   */
-  async make(tracks, delays_s, still) {
-    const readers = [];
-    for (const track of tracks) {
-      const reader = await Reader.open(track, delays_s.get(track.id));
-      if (!reader) continue;
-      readers.push(reader);
-      await this.#addTrack(reader);
+  /** Make the film. @param {Reader[]} readers @param {Still | null} still shown beside sound alone */
+  async make(readers, still) {
+    for (const reader of readers) {
+      await reader.begin();
+      if (reader.packet) await this.#addTrack(reader);
     }
-    if (!readers.length) throw new NotRepacked("no_tracks");
     const stills = still && new Stills(still);
     if (stills) this.output.addVideoTrack(stills.target);
     await this.output.start();
-    // Times below 0 mean that a packet isn't shown.
-    const shift_s = Math.max(Math.min(...readers.map(({ at_s }) => at_s)), 0);
+    // Only a track that begins before the film gets an edit list, which can have an end.
+    const shift_s = this.span.start_s + (this.span.length_s === null ? 0 : ROUNDING_S);
     for (;;) {
       const reader = readers.reduce((next, other) => (other.at_s < next.at_s ? other : next));
       if (!reader.packet) break;
       await stills?.showUntil(reader.at_s - shift_s);
-      this.#count(reader.packet.byteLength);
+      this.#count(reader.packet.byteLength, reader.at_s);
       await reader.copy(shift_s);
       await this.#writeBoxes();
     }
@@ -282,13 +354,15 @@ class Film {
     this.#boxes = [];
   }
 
-  /** Count a packet. @param {number} bytes */
-  #count(bytes) {
+  /** Count a packet. @param {number} bytes @param {number} at_s */
+  #count(bytes, at_s) {
     this.#added_bytes += bytes;
     if (this.#added_bytes - this.#written_bytes > MOST_WAITING_BYTES) {
       throw new NotRepacked("too_much");
     }
-    this.report(Math.min(this.#added_bytes / this.size_bytes, 1));
+    const { start_s, length_s } = this.span;
+    const share = length_s ? (at_s - start_s) / length_s : this.#added_bytes / this.size_bytes;
+    this.report(Math.min(Math.max(share, 0), 1));
   }
 }
 
