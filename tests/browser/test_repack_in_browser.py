@@ -1,19 +1,22 @@
 """Upload of files that the page repacks to MP4 while it sends them."""
 
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from chromium import TRANSCODE_TIMEOUT_MS, play_past
+from chromium import TRANSCODE_TIMEOUT_MS, play_past, record_requests, suits_everyone
 from playwright.async_api import Page, expect
 from running_portal import run_ffmpeg
 from upload_page import (
     choose,
     choose_category,
     details,
+    is_uploaded,
     line,
     open_upload,
     open_video,
     publish_button,
+    slow_down,
 )
 
 # Browsers log aborted uploads as errors.
@@ -70,3 +73,40 @@ async def test_what_can_not_be_repacked_is_told_before_sending(page: Page, tmp_p
         await line(page, path.name).locator("[data-open]").click()
         await expect(details(page)).to_contain_text("portal publish")
         await expect(details(page)).to_contain_text("HandBrake")
+
+
+async def test_only_the_kept_part_is_sent(page: Page, tmp_path: Path) -> None:
+    film = run_ffmpeg(
+        tmp_path / "meeting.mp4",
+        *("-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=20"),
+        *("-f", "lavfi", "-i", "sine=duration=20", "-c:v", "libx264", "-b:v", "2M"),
+        *("-pix_fmt", "yuv420p", "-c:a", "aac"),
+    )
+    await open_upload(page)
+    slow_line = await slow_down(page, 50_000)
+    await choose(page, film)
+    form, place = details(page), line(page, film.name)
+    await form.get_by_text("Send only a part").click()
+    await page.locator("[data-trim][data-ready]").wait_for()
+    start = form.get_by_label("Start", exact=True)
+    await start.fill("0:04")
+    await start.press("Tab")
+    await expect(place).to_contain_text("Paused at")
+    await expect(place).to_contain_text("Waits until you have chosen")
+    end = form.get_by_role("slider", name="End of the selection")
+    await end.focus()
+    for _ in range(13):
+        await page.keyboard.press("Shift+ArrowLeft")
+    await expect(form.get_by_label("End", exact=True)).to_have_value("0:07.000")
+    await suits_everyone(page, "trim")
+    parts = record_requests(page, "/parts/", method="POST")
+    await form.get_by_role("button", name="Send only this part").click()
+    await expect(place).to_contain_text("Only 0:04 to 0:07 is sent")
+    await slow_line.detach()
+    await is_uploaded(page, film.name)
+    [size] = [int(parse_qs(urlsplit(url).query)["sizeBytes"][0]) for url in parts]
+    assert size < film.stat().st_size / 3
+    await expect(form.get_by_text("Send only a part")).to_be_hidden()
+    await publish(page, film)
+    duration_s = await page.locator("video").evaluate("(video) => video.duration")
+    assert abs(duration_s - 3) < 0.05

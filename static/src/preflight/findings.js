@@ -17,7 +17,8 @@ import { containerByName, extensionOf } from "./containers.js";
  * the file. "info": a remark about the conversion.
  * @typedef {"refuse" | "warn" | "info"} Weight
  * @typedef {{ code: string, weight: Weight, title: string, text: string }} Finding
- * @typedef {{ facts: string, findings: Finding[] }} Inspection
+ * @typedef {{ facts: string, findings: Finding[], canTrim: boolean }} Inspection `canTrim` says whether
+ *   a part of the film can be copied
  */
 
 /** Limits of the portal. */
@@ -351,11 +352,11 @@ export function contentTypeOf({ name, type }) {
 
 /**
  * Return the message for a chosen file that is not the file of an unfinished upload.
- * @param {{ fileName: string, size_bytes: number }} upload
+ * @param {{ fileName: string, file_bytes: number }} upload
  */
-export function wrongFile({ fileName, size_bytes }) {
+export function wrongFile({ fileName, file_bytes }) {
   return gettext(
     "This is a different file. Choose “%(name)s” (%(size)s), unchanged since the upload started, or discard the upload.",
-    { name: fileName, size: formatSize(size_bytes) },
+    { name: fileName, size: formatSize(file_bytes) },
   );
 }

@@ -21,6 +21,7 @@ const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
 /** Number of files that are sent at the same time; the others wait in the order of the list. */
 const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
+const TRIMMABLE = new Set(["waiting", "sending", "paused", "failed"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const DISCARDED = new Set(["cancelled", "refused"]);
 /** Details that can be applied to all other uploads. */
@@ -49,10 +50,22 @@ export const isStalled = ({ failure, isSilent }) => isSilent || isDisconnected(f
 /**
  * Return whether the file is sent by a single PUT, of which a failure keeps no data. What is repacked
  * is sent in parts, because its size is unknown.
- * @param {{ size_bytes: number, repackedFrom?: unknown }} file
+ * @param {{ size_bytes: number, repackedFrom?: unknown, trim?: unknown }} file
  */
-export const isSentWhole = ({ size_bytes, repackedFrom }) =>
-  size_bytes <= SINGLE_PUT_LIMIT_BYTES && !repackedFrom;
+export const isSentWhole = (file) => file.size_bytes <= SINGLE_PUT_LIMIT_BYTES && !isRepacked(file);
+
+/**
+ * Return whether another file is made of the chosen one while it is sent.
+ * @param {{ repackedFrom?: unknown, trim?: unknown }} upload
+ */
+export const isRepacked = ({ repackedFrom, trim }) => Boolean(repackedFrom || trim);
+
+/** Return whether the part of the film to be sent can be chosen. @type {Test} */
+export const canTrim = ({ file, phase, inspection, publishing }) =>
+  file !== null &&
+  TRIMMABLE.has(phase) &&
+  Boolean(inspection?.canTrim) &&
+  (publishing === "" || publishing === "requested");
 
 /** Return whether the uploaded data is no longer needed. @param {Upload | undefined} upload */
 export const isDiscarded = (upload) => !upload || DISCARDED.has(upload.phase);

@@ -96,7 +96,9 @@ export class Store {
     const isReplaced = before?.file && upload && before.id !== upload.id;
     const isObsolete = isReplaced || is.isDiscarded(upload);
     if (before && !is.isDiscarded(before) && isObsolete) this.#discard(before);
-    if (isReplaced || is.isRunning(before) !== is.isRunning(upload)) this.#switch(number, upload);
+    if (isReplaced || is.isRunning(before) !== is.isRunning(upload)) {
+      this.#switch(number, upload, Boolean(isReplaced));
+    }
     if (!upload) return;
     if (before) browser.saveChanges(before, upload);
     else if (is.isRestored(upload)) this.#readArrived(upload);
@@ -117,15 +119,15 @@ export class Store {
 
   /**
    * Stop an upload's transfer, and start another if it should run.
-   * @param {number} number @param {Upload | undefined} upload
+   * @param {number} number @param {Upload | undefined} upload @param {boolean} isReplaced
    */
-  #switch(number, upload) {
+  #switch(number, upload, isReplaced) {
     const before = this.#runs.get(number);
     before?.stop.abort();
     if (!is.isRunning(upload) || !upload?.file) return;
     const { id, file, key } = upload;
     browser.lockUpload(id);
-    const isSame = before?.transfer.file === file && before.transfer.key === key;
+    const isSame = !isReplaced && before?.transfer.file === file && before.transfer.key === key;
     const transfer = isSame ? before.transfer : this.#newTransfer({ ...upload, file });
     const stop = new AbortController();
     // Two transfers at once would send the same parts.
@@ -137,11 +139,11 @@ export class Store {
 
   /** @param {Upload & { file: File }} upload */
   #newTransfer(upload) {
-    if (!upload.repackedFrom) return new Transfer(upload, this.#api);
-    const { number, file, still } = upload;
+    if (!is.isRepacked(upload)) return new Transfer(upload, this.#api);
+    const { number, still } = upload;
     const onStill = (/** @type {string} */ made) =>
       this.dispatch({ type: "stillMade", number, still: made });
-    const content = new RepackedContent(this.urls.repackUrl, file, { still, onStill });
+    const content = new RepackedContent(this.urls.repackUrl, upload, { still, onStill });
     return new RepackedTransfer(upload, content, this.#api);
   }
 
@@ -192,7 +194,8 @@ export class Store {
     const upload = is.uploadOf(this.state, number);
     if (!facts || upload?.file !== file || !is.isUnpublished(upload)) return;
     const findings = findingsOf(facts, this.state.limits, file.name);
-    const inspection = { facts: factsText(facts), findings };
+    const canTrim = facts.outcome === "read" && facts.video?.codec !== null;
+    const inspection = { facts: factsText(facts), findings, canTrim };
     this.dispatch({ type: "inspected", number, inspection });
   }
 
@@ -204,7 +207,7 @@ export class Store {
   }
 
   /** Publish an upload. @param {Upload} upload */
-  async #publish({ number, details, fileName, repackedFrom, key, request }) {
+  async #publish({ number, details, fileName, key, request, ...upload }) {
     /** @param {Upload["request"]} pendingRequest */
     const remember = (pendingRequest) =>
       this.dispatch({ type: "requested", number, request: pendingRequest });
@@ -212,7 +215,7 @@ export class Store {
     await null;
     try {
       const tags = details.tags.trim().replace(/\s+/g, " ");
-      const sentName = repackedFrom ? mp4NameOf(fileName) : fileName;
+      const sentName = is.isRepacked(upload) ? mp4NameOf(fileName) : fileName;
       const submission = { ...details, tags, fileName: sentName, key };
       const video = await publish(this.#api, submission, request, remember);
       this.dispatch({ type: "published", number, video });

@@ -14,12 +14,16 @@ export class RepackedContent {
   #share = 0;
 
   /**
-   * @param {string} url of the worker @param {File} file
+   * @param {string} url of the worker
+   * @param {{ file: File, size_bytes: number, trim: import("./repack.js").Trim | null }} source whose
+   *   size is that of the part to be kept
    * @param {StillKeeper} keeper has the still of an earlier visit, and takes a new one
    */
-  constructor(url, file, keeper) {
+  constructor(url, { file, size_bytes, trim }, keeper) {
     this.url = url;
     this.file = file;
+    this.size_bytes = size_bytes;
+    this.trim = trim;
     this.keeper = keeper;
     this.name = mp4NameOf(file.name);
   }
@@ -27,7 +31,7 @@ export class RepackedContent {
   /** Return how much of the source so many bytes of the film are. @param {number} sent_bytes */
   sourceBytesOf(sent_bytes) {
     const made_bytes = Math.max(this.#made_bytes, sent_bytes, 1);
-    return Math.round((sent_bytes / made_bytes) * this.#share * this.file.size);
+    return Math.round((sent_bytes / made_bytes) * this.#share * this.size_bytes);
   }
 
   /**
@@ -39,9 +43,9 @@ export class RepackedContent {
     const worker = new Worker(this.url, { type: "module", name: "repack" });
     const messages = messagesOf(worker, signal);
     try {
-      const { file, keeper } = this;
+      const { file, keeper, trim } = this;
       const name = file.name.replace(/\.[^.]+$/, "").replace(/[_\s]+/g, " ");
-      worker.postMessage({ file, part_bytes, still: keeper.still, name });
+      worker.postMessage({ file, part_bytes, still: keeper.still, name, trim });
       // One part is made while another one is sent.
       worker.postMessage("next");
       for (;;) {

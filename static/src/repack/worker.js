@@ -1,9 +1,10 @@
 /**
- * Worker of the upload page that repacks one file. The first message names the file and how; after
- * that, each message asks for one part. A part is sent as a Blob, which the browser keeps outside of
+ * Worker of the upload page that repacks one file, or shows what it contains. The first message names
+ * the file and how; after that, each message asks for one part. A part is sent as a Blob, which the browser keeps outside of
  * the worker's memory.
  */
 
+import { readPreview } from "../trim/thumbnails.js";
 import { NotRepacked, repack } from "./repack.js";
 import { makeStill } from "./still.js";
 
@@ -12,7 +13,8 @@ const REPORT_MS = 500;
 
 /**
  * `still` is that of an earlier visit in JSON, or empty; `name` is a title for a new one.
- * @typedef {{ file: File, part_bytes: number, still: string, name: string }} Work
+ * @typedef {{ file: File, part_bytes: number, still: string, name: string,
+ *   trim: import("./repack.js").Trim | null }} Work
  */
 /**
  * Messages to the page: progress as a share of the source; a new still; a part; the end; a failure,
@@ -68,7 +70,7 @@ class Parts {
 }
 
 /** @param {Work} work */
-async function run({ file, part_bytes, still, name }) {
+async function run({ file, part_bytes, still, name, trim }) {
   const parts = new Parts(part_bytes);
   let told_ms = 0;
   const report = (/** @type {number} */ share) => {
@@ -79,16 +81,14 @@ async function run({ file, part_bytes, still, name }) {
     tell({ share });
   };
   try {
-    await repack(file, {
-      write: (data) => parts.write(data),
-      report,
-      makeStill: async (tags) => {
-        if (still) return JSON.parse(still);
-        const made = await makeStill(tags, name);
-        if (made) tell({ still: JSON.stringify(made) });
-        return made;
-      },
-    });
+    const makeOneStill = async (/** @type {import("mediabunny").MetadataTags} */ tags) => {
+      if (still) return JSON.parse(still);
+      const made = await makeStill(tags, name);
+      if (made) tell({ still: JSON.stringify(made) });
+      return made;
+    };
+    const write = (/** @type {Uint8Array} */ data) => parts.write(data);
+    await repack(file, { write, report, makeStill: makeOneStill }, trim);
     await parts.end();
     tell({ isEnd: true });
   } catch (error) {
@@ -102,5 +102,10 @@ globalThis.addEventListener("message", ({ data }) => {
   if (data === "next") {
     wantedParts += 1;
     wake();
+  } else if (data.preview) {
+    const failed = () => ({ duration_s: 0 });
+    readPreview(data.preview)
+      .catch(failed)
+      .then((preview) => postMessage(preview));
   } else run(data);
 });
