@@ -1,5 +1,6 @@
 """Upload of files that the page repacks to MP4 while it sends them."""
 
+import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +16,7 @@ from upload_page import (
     line,
     open_upload,
     open_video,
+    press_publish,
     publish_button,
     slow_down,
 )
@@ -22,6 +24,7 @@ from upload_page import (
 # Browsers log aborted uploads as errors.
 pytestmark = pytest.mark.complaint("Failed to load resource")
 
+MIB = 2**20
 PICTURE = ("-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=6")
 SOUND = ("-f", "lavfi", "-i", "sine=duration=6")
 
@@ -52,6 +55,36 @@ async def test_matroska_is_repacked_while_it_is_sent(page: Page, matroska: Path)
     await expect(details(page)).to_contain_text("320 × 180 · 0:06 · 30 fps · H.264 · mono")  # noqa: RUF001
     await publish(page, matroska)
     await play_past(page, 4)
+
+
+async def test_repacking_continues_after_a_reload_with_the_parts_that_arrived(
+    page: Page, tmp_path: Path
+) -> None:
+    noise = ("-f", "lavfi", "-i", "nullsrc=s=960x540:r=25:d=12,geq=random(1)*255:128:128")
+    film = run_ffmpeg(
+        tmp_path / "long take.mkv",
+        *(*noise, *SOUND, "-c:v", "libx264", "-preset", "ultrafast", "-b:v", "24M"),
+        *("-pix_fmt", "yuv420p", "-g", "25", "-c:a", "aac"),
+    )
+    assert film.stat().st_size > 20 * MIB  # two parts
+    context = page.context
+    await context.route(re.compile("partNumber=2"), lambda route: route.abort())
+    await open_upload(page)
+    async with page.expect_request_finished(lambda request: "partNumber=1" in request.url):
+        await choose(page, film)
+    await expect(line(page, film.name)).to_contain_text("Retrying")
+    # Closing without unload handlers is like a crash.
+    await page.close()
+    page = await context.new_page()
+    await open_upload(page)
+    await expect(line(page, film.name)).to_contain_text(re.compile(r"Unfinished at [4-8]\d%"))
+    await context.unroute_all()
+    uploads = record_requests(page, method="PUT")
+    await choose(page, film)
+    await is_uploaded(page, film.name)
+    assert ["partNumber=2" in url for url in uploads] == [True]
+    await choose_category(page)
+    await press_publish(page, title=film.stem)
 
 
 async def test_sound_becomes_a_film_with_a_picture(page: Page, tmp_path: Path) -> None:
@@ -108,5 +141,6 @@ async def test_only_the_kept_part_is_sent(page: Page, tmp_path: Path) -> None:
     assert size < film.stat().st_size / 3
     await expect(form.get_by_text("Send only a part")).to_be_hidden()
     await publish(page, film)
+    await play_past(page, 1)
     duration_s = await page.locator("video").evaluate("(video) => video.duration")
     assert abs(duration_s - 3) < 0.05
