@@ -46,8 +46,6 @@ export class RepackedContent {
       const { file, keeper, trim } = this;
       const name = file.name.replace(/\.[^.]+$/, "").replace(/[_\s]+/g, " ");
       worker.postMessage({ file, part_bytes, still: keeper.still, name, trim });
-      // One part is made while another one is sent.
-      worker.postMessage("next");
       for (;;) {
         worker.postMessage("next");
         const part = await this.#nextPart(messages);
@@ -71,8 +69,8 @@ export class RepackedContent {
       }
       if (!("part" in message)) continue;
       this.#share = message.share;
-      this.#made_bytes += message.part.size;
-      return message.part;
+      this.#made_bytes += message.part.byteLength;
+      return new Blob([message.part]);
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Worker of the upload page that repacks one file, or shows what it contains. The first message names
- * the file and how; after that, each message asks for one part. A part is sent as a Blob, which the browser keeps outside of
- * the worker's memory.
+ * the file and how; after that, each message asks for one part. A part is a buffer that is handed over. As a Blob it would stay
+ * in the browser's memory until scripts are cleaned up, which small objects don't cause.
  */
 
 import { readPreview } from "../trim/thumbnails.js";
@@ -20,15 +20,15 @@ const REPORT_MS = 500;
  * Messages to the page: progress as a share of the source; a new still; a part; the end; a failure,
  * whose code is "file_unreadable" if the file has changed.
  * @typedef {import("./repack.js").FailureCode | "file_unreadable"} Code
- * @typedef {{ share: number } | { still: string } | { part: Blob, share: number } | { isEnd: true }
+ * @typedef {{ share: number } | { still: string } | { part: ArrayBuffer, share: number } | { isEnd: true }
  *   | { failure: Code, detail: string }} Message
  */
 
 let wantedParts = 0;
 let wake = () => {};
 
-/** @param {Message} message */
-const tell = (message) => postMessage(message);
+/** @param {Message} message @param {ArrayBuffer[]} [handedOver] */
+const tell = (message, handedOver = []) => postMessage(message, { transfer: handedOver });
 
 /** Collects what is written into parts of the same size. */
 class Parts {
@@ -57,15 +57,18 @@ class Parts {
   }
 
   async #send() {
-    const part = new Blob([this.buffer.subarray(0, this.#filled_bytes)]);
-    this.#filled_bytes = 0;
     while (!wantedParts) {
       await new Promise((resolve) => {
         wake = () => resolve(undefined);
       });
     }
     wantedParts -= 1;
-    tell({ part, share: this.share });
+    const { buffer } = this;
+    const isFull = this.#filled_bytes === buffer.length;
+    const part = isFull ? buffer.buffer : buffer.slice(0, this.#filled_bytes).buffer;
+    this.#filled_bytes = 0;
+    this.buffer = new Uint8Array(buffer.length);
+    tell({ part, share: this.share }, [part]);
   }
 }
 
