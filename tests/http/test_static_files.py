@@ -58,7 +58,7 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     ("path", "row", "scripts", "limit_bytes"),
     [
         ("/", {}, ("preview",), 34_000),
-        ("/upload", {}, ("page",), 60_500),
+        ("/upload", {}, ("page",), 65_500),
         ("/videos/{}", READY, ("share", "watch", "copy"), 36_500),
         ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 41_000),
         ("/videos/{}/cuts", READY, ("cuts", "watch"), 48_500),

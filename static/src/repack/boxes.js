@@ -13,18 +13,19 @@ const BASE_IS_FRAGMENT = 0x20000;
 /** Flags of `trun`: data offset, and duration, size, flags and composition offset of each sample. */
 const ALL_FIELDS = 0xf01;
 
-/** @typedef {{ kind: string, at: number, view: DataView }} Box with the view of its content */
+/** @typedef {{ kind: string, bytes: Uint8Array, view: DataView }} Box with the view of its content */
 
 /**
  * Return the boxes in a range of bytes.
  * @param {Uint8Array | DataView} bytes @returns {Generator<Box>}
  */
-function* boxesIn({ buffer, byteOffset, byteLength }) {
+export function* boxesIn({ buffer, byteOffset, byteLength }) {
   const view = new DataView(buffer, byteOffset, byteLength);
   for (let at = 0; at + 8 <= byteLength; ) {
     const size = Math.max(view.getUint32(at), 8);
     const kind = String.fromCharCode(...new Uint8Array(buffer, byteOffset + at + 4, 4));
-    yield { kind, at, view: new DataView(buffer, byteOffset + at + 8, size - 8) };
+    const bytes = new Uint8Array(buffer, byteOffset + at, size);
+    yield { kind, bytes, view: new DataView(buffer, byteOffset + at + 8, size - 8) };
     at += size;
   }
 }
@@ -60,11 +61,11 @@ export function setDurations(boxes, duration) {
  * Return a fragment whose samples are shown later by a delay. A muxer that knows only the times at
  * which frames are shown gives some of them negative offsets, which FFmpeg takes for a shift of the
  * whole track.
- * @param {Uint8Array} fragment a `moof` @param {(trackId: number) => number} delayOf in the units of
- *   the track
+ * @param {Uint8Array} fragment a `moof` @param {Map<number, number>} delays by the track's number, in
+ *   its units
  * @returns {Uint8Array<ArrayBuffer>}
  */
-export function delayedFragment(fragment, delayOf) {
+export function delayedFragment(fragment, delays) {
   const [{ view: content }] = /** @type {[Box]} */ ([...boxesIn(fragment)]);
   const parts = [...boxesIn(content)].filter(({ kind }) => kind === "traf");
   const tracks = parts.map(({ view }) => readTrack(view));
@@ -83,7 +84,7 @@ export function delayedFragment(fragment, delayOf) {
     const moved_bytes = size - fragment.length;
     writer.box(run_bytes, "trun", 0x1000000 | ALL_FIELDS, samples.length, data_at + moved_bytes);
     for (const [duration, bytes, flags, offset] of samples) {
-      writer.numbers(duration, bytes, flags, offset + delayOf(id));
+      writer.numbers(duration, bytes, flags, offset + (delays.get(id) ?? 0));
     }
   }
   return writer.bytes;

@@ -5,7 +5,7 @@
  */
 
 import * as media from "mediabunny";
-import { delayedFragment, setDurations, zeroTimes } from "./boxes.js";
+import { boxesIn, delayedFragment, setDurations, zeroTimes } from "./boxes.js";
 import { readMatroska } from "./matroska.js";
 
 /**
@@ -74,7 +74,10 @@ export class NotRepacked extends Error {
  */
 export async function repack(file, receiver, trim = null) {
   media.Logging.level = media.LogLevel.Silent;
-  const input = new media.Input({ source: new media.BlobSource(file), formats: FORMATS });
+  const input = new media.Input({
+    source: new media.BlobSource(file, { useStreamReader: false }),
+    formats: FORMATS,
+  });
   try {
     const tracks = await readTracks(input);
     const still = await stillOf(input, tracks, receiver);
@@ -117,10 +120,7 @@ async function stillOf(input, tracks, { makeStill }) {
   return still;
 }
 
-/** @param {media.IsobmffOutputFormatOptions} [options] */
-function format(options) {
-  return new media.Mp4OutputFormat({ ...options, fastStart: "fragmented" });
-}
+const format = () => new media.Mp4OutputFormat({ fastStart: "fragmented" });
 
 /** Track of the source with its next packet, and the source of the film's track. */
 class Reader {
@@ -277,10 +277,8 @@ class Film {
   /** Bytes of packets that were added, and of MP4 that was written. */
   #added_bytes = 0;
   #written_bytes = 0;
-  /** Boxes that the muxer has finished. @type {Uint8Array[]} */
-  #boxes = [];
   /** Time by which frames are decoded before they are shown, by the track's number in the film. */
-  #delays = new Map();
+  #delays = /** @type {Map<number, number>} */ (new Map());
 
   /** @param {number} size_bytes of the source @param {Span} span @param {Receiver} receiver */
   constructor(size_bytes, span, { write, report }) {
@@ -288,21 +286,31 @@ class Film {
     this.span = span;
     this.write = write;
     this.report = report;
-    const take = (/** @type {Uint8Array} */ box) => void this.#boxes.push(box);
-    const delayOf = (/** @type {number} */ id) => this.#delays.get(id) ?? 0;
-    const boxes = {
-      onFtyp: take,
-      onMoov: (/** @type {Uint8Array} */ box) => {
-        zeroTimes(box);
-        const duration = Math.round((span.end_s - span.start_s) * MOVIE_TIMESCALE);
-        if (Number.isFinite(duration)) setDurations(box, duration);
-        take(box);
-      },
-      onMoof: (/** @type {Uint8Array} */ box) => take(delayedFragment(box, delayOf)),
-      onMdat: take,
-    };
-    // The target gets the muxer's own boxes, and an index of fragments that is wrong by then.
-    this.output = new media.Output({ format: format(boxes), target: new media.NullTarget() });
+    const writable = new WritableStream({
+      write: (/** @type {Uint8Array} */ boxes) => this.#writeBoxes(boxes),
+    });
+    this.output = new media.Output({
+      format: format(),
+      target: new media.AppendOnlyStreamTarget(writable),
+    });
+  }
+
+  /** Write whole boxes, as players need them. @param {Uint8Array} boxes as the muxer has them */
+  async #writeBoxes(boxes) {
+    for (const { kind, bytes } of boxesIn(boxes)) {
+      this.#written_bytes += bytes.length;
+      if (kind === "moov") this.#changeIndex(bytes);
+      if (kind === "moof") await this.write(delayedFragment(bytes, this.#delays));
+      // The index of fragments has the positions of the muxer.
+      else if (kind !== "mfra") await this.write(bytes);
+    }
+  }
+
+  /** @param {Uint8Array} index */
+  #changeIndex(index) {
+    zeroTimes(index);
+    const duration = Math.round((this.span.end_s - this.span.start_s) * MOVIE_TIMESCALE);
+    if (Number.isFinite(duration)) setDurations(index, duration);
   }
 
   /** Make the film. @param {Reader[]} readers @param {Still | null} still shown beside sound alone */
@@ -322,11 +330,9 @@ class Film {
       await stills?.showUntil(reader.at_s - shift_s);
       this.#count(reader.packet.byteLength, reader.at_s);
       await reader.copy(shift_s);
-      await this.#writeBoxes();
     }
     await stills?.end();
     await this.output.finalize();
-    await this.#writeBoxes();
   }
 
   /** @param {Reader} reader */
@@ -344,14 +350,6 @@ class Film {
     const transformationMatrix = await video.getTransformationMatrix();
     this.output.addVideoTrack(target, { ...metadata, frameRate, transformationMatrix });
     this.#delays.set(this.output.tracks.length, delay);
-  }
-
-  async #writeBoxes() {
-    for (const box of this.#boxes) {
-      this.#written_bytes += box.length;
-      await this.write(box);
-    }
-    this.#boxes = [];
   }
 
   /** Count a packet. @param {number} bytes @param {number} at_s */
