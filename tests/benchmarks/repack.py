@@ -3,21 +3,25 @@
 Chromium uploads both to one portal, one after the other. Memory is that of the page's process with
 its workers, above that of the page before a file was chosen.
 
-    python tests/benchmarks/repack.py [--gigabytes 2.2] [--scale 960x540 --fps 25]
+    python tests/benchmarks/repack.py [--gigabytes 2.2] [--rate 30M] [--line 100]
 """
 
 import argparse
 import asyncio
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
 from benchmark_portal import measured_portal
-from playwright.async_api import Browser, CDPSession, Page, async_playwright, expect
+from playwright.async_api import Browser, CDPSession, async_playwright, expect
 from running_portal import run_ffmpeg
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "browser"))
+from upload_page import slow_down
 
 SPEED_AIM = 0.9
 MEMORY_AIM_MB = 200
@@ -31,6 +35,7 @@ async def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=2.2)
     parser.add_argument("--rate", default="30M", help="bit rate of the film")
     parser.add_argument("--fps", type=int, default=25)
+    parser.add_argument("--line", type=int, default=0, help="rate of the line in Mbit/s, 0 for any")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as name:
         folder = Path(name)
@@ -40,12 +45,15 @@ async def main() -> None:
             run_ffmpeg(folder / name, "-stream_loop", str(loops), "-i", str(clip), "-c", "copy")
             for name in ("film.mp4", "film.mkv")
         ]
-        async with measured_portal(folder, worker=False) as portal, async_playwright() as playwright:
+        async with (
+            measured_portal(folder, worker=False) as portal,
+            async_playwright() as playwright,
+        ):
             chromium = shutil.which("chromium") or shutil.which("google-chrome")
             browser = await playwright.chromium.launch(executable_path=chromium)
             taken_s = []
             for film in films:
-                seconds, memory_mb = await measure(browser, portal.base_url, film)
+                seconds, memory_mb = await measure(browser, portal.base_url, film, arguments.line)
                 size_mb = film.stat().st_size / 1e6
                 print(
                     f"{film.name}: {size_mb:.0f} MB in {seconds:.1f} s, "
@@ -69,15 +77,18 @@ def make_clip(path: Path, rate: str, fps: int) -> Path:
     )
 
 
-async def measure(browser: Browser, base_url: str, film: Path) -> tuple[float, float]:
+async def measure(
+    browser: Browser, base_url: str, film: Path, line_mbit: int
+) -> tuple[float, float]:
     """Return the seconds of an upload, and the most memory in MB above that of the page."""
     page = await browser.new_page(base_url=base_url)
     await page.goto("/upload")
     await page.locator("[data-upload-form][data-ready]").wait_for()
+    if line_mbit:
+        await slow_down(page, line_mbit * 125_000)
     session = await browser.new_browser_cdp_session()
-    read_bytes = await memory_of(page, session)
+    read_bytes = await memory_of(session)
     before_bytes = read_bytes()
-    page.on("console", lambda message: print(message.text))
     begun = monotonic()
     await page.locator("[data-drop] input").set_input_files(film)
     uploaded = asyncio.create_task(
@@ -95,13 +106,11 @@ async def measure(browser: Browser, base_url: str, film: Path) -> tuple[float, f
     return taken_s, (most_bytes - before_bytes) / 1e6
 
 
-async def memory_of(page: Page, session: CDPSession) -> Callable[[], int]:
+async def memory_of(session: CDPSession) -> Callable[[], int]:
     """Return a function that reads the memory of the page's process in bytes."""
     processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
+    # The largest of them has the page; the others are spare.
     pids = [process["id"] for process in processes if process["type"] == "renderer"]
-    # The busiest of them has the page; the others are spare.
-    title = await page.title()
-    assert title
 
     def read() -> int:
         totals = []

@@ -201,6 +201,36 @@ def edit_durations(path: Path) -> set[int]:
     return {int.from_bytes(match, "big") for match in EDIT.findall(path.read_bytes())}
 
 
+def test_chapters_languages_and_names_are_kept(tmp_path: Path) -> None:
+    chapters = tmp_path / "chapters.txt"
+    marks = [("Intro", 0, 2000), ("The harbour", 2000, 5000)]
+    chapters.write_text(
+        ";FFMETADATA1\n"
+        + "".join(
+            f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={end}\ntitle={title}\n"
+            for title, start, end in marks
+        )
+    )
+    source = run_ffmpeg(
+        tmp_path / "film.mkv",
+        *(*PICTURE, *SOUND, "-i", str(chapters), "-map_metadata", "2", *X264, "-c:a", "aac"),
+        *("-metadata:s:a:0", "language=deu", "-metadata:s:a:0", "title=Director"),
+    )
+    whole, part = tmp_path / "whole.mp4", tmp_path / "part.mp4"
+    repack(source, whole)
+    repack(source, part, start_s=3, end_s=4)
+    with av.open(str(whole)) as container:
+        assert [
+            (float(chapter["start"] * chapter["time_base"]), chapter["metadata"]["title"])
+            for chapter in container.chapters()
+        ] == [(0, "Intro"), (2, "The harbour")]
+        sound = container.streams.audio[0]
+        assert sound.language == "deu"
+        assert "Director" in sound.metadata.values()
+    with av.open(str(part)) as container:
+        assert [chapter["metadata"]["title"] for chapter in container.chapters()] == ["The harbour"]
+
+
 def test_bytes_are_the_same_at_each_repetition(tmp_path: Path) -> None:
     source = run_ffmpeg(tmp_path / "film.mkv", *MADE["b-frames.mkv"])
     results = [tmp_path / "first.mp4", tmp_path / "second.mp4"]

@@ -8,6 +8,8 @@ const FRAGMENT_HEADER_BYTES = 24;
 /** Headers of a track's fragment: `traf`, `tfhd`, `tfdt`, and `trun` without its samples. */
 const TRACK_HEADER_BYTES = 64;
 const SAMPLE_BYTES = 16;
+/** The number of chapters has one byte. */
+const MOST_CHAPTERS = 255;
 /** Flag of `tfhd`: data are found relative to the fragment. */
 const BASE_IS_FRAGMENT = 0x20000;
 /** Flags of `trun`: data offset, and duration, size, flags and composition offset of each sample. */
@@ -55,6 +57,33 @@ export function setDurations(boxes, duration) {
     if (view.getUint8(0) === 1) view.setBigUint64(8, BigInt(duration));
     else view.setUint32(8, duration);
   }
+}
+
+/**
+ * Return an index with chapters, in the box of Nero that FFmpeg reads.
+ * @param {Uint8Array} index a `moov` without user data
+ * @param {readonly import("./matroska.js").Chapter[]} chapters
+ */
+export function withChapters(index, chapters) {
+  const entries = chapters.slice(0, MOST_CHAPTERS).map(({ at_s, title }) => {
+    return {
+      at: BigInt(Math.round(at_s * 1e7)),
+      title: new TextEncoder().encode(title).slice(0, 255),
+    };
+  });
+  if (!entries.length) return index;
+  const size = entries.reduce((sum, { title }) => sum + 9 + title.length, 17);
+  const writer = new Writer(index.length + 8 + size);
+  writer.add(index);
+  writer.view.setUint32(0, writer.bytes.length);
+  writer.box(8 + size, "udta");
+  writer.box(size, "chpl", 0x1000000, 0);
+  writer.add(Uint8Array.of(entries.length));
+  for (const { at, title } of entries) {
+    writer.numbers(Number(at >> 32n), Number(at & 0xffffffffn));
+    writer.add(Uint8Array.of(title.length, ...title));
+  }
+  return writer.bytes;
 }
 
 /**
@@ -132,6 +161,12 @@ class Writer {
     this.numbers(size);
     for (const letter of kind) this.view.setUint8(this.#at++, letter.charCodeAt(0));
     this.numbers(...numbers);
+  }
+
+  /** @param {Uint8Array} bytes */
+  add(bytes) {
+    this.bytes.set(bytes, this.#at);
+    this.#at += bytes.length;
   }
 
   /** @param {number[]} numbers of 32 bits */

@@ -5,7 +5,7 @@
  */
 
 import * as media from "mediabunny";
-import { boxesIn, delayedFragment, setDurations, zeroTimes } from "./boxes.js";
+import { boxesIn, delayedFragment, setDurations, withChapters, zeroTimes } from "./boxes.js";
 import { readMatroska } from "./matroska.js";
 
 /**
@@ -81,11 +81,13 @@ export async function repack(file, receiver, trim = null) {
   try {
     const tracks = await readTracks(input);
     const still = await stillOf(input, tracks, receiver);
-    const { delays_s } = await readMatroska(file);
+    const { delays_s, chapters } = await readMatroska(file);
     const readers = await openReaders(tracks, delays_s);
     const span = await spanOf(readers, trim);
     if (trim) for (const reader of readers) await reader.seek(span);
-    await new Film(file.size, span, receiver).make(readers, still);
+    const film = new Film(file.size, span, receiver);
+    film.chapters = chaptersIn(chapters, span);
+    await film.make(readers, still);
   } catch (error) {
     // Reading a file that has changed fails likewise.
     if (error instanceof NotRepacked || error instanceof DOMException) throw error;
@@ -274,6 +276,8 @@ async function spanOf(readers, trim) {
 }
 
 class Film {
+  /** @type {import("./matroska.js").Chapter[]} */
+  chapters = [];
   /** Bytes of packets that were added, and of MP4 that was written. */
   #added_bytes = 0;
   #written_bytes = 0;
@@ -299,18 +303,19 @@ class Film {
   async #writeBoxes(boxes) {
     for (const { kind, bytes } of boxesIn(boxes)) {
       this.#written_bytes += bytes.length;
-      if (kind === "moov") this.#changeIndex(bytes);
-      if (kind === "moof") await this.write(delayedFragment(bytes, this.#delays));
+      if (kind === "moov") await this.write(this.#indexOf(bytes));
+      else if (kind === "moof") await this.write(delayedFragment(bytes, this.#delays));
       // The index of fragments has the positions of the muxer.
       else if (kind !== "mfra") await this.write(bytes);
     }
   }
 
-  /** @param {Uint8Array} index */
-  #changeIndex(index) {
+  /** Return the film's index. @param {Uint8Array} index that of the muxer */
+  #indexOf(index) {
     zeroTimes(index);
     const duration = Math.round((this.span.end_s - this.span.start_s) * MOVIE_TIMESCALE);
     if (Number.isFinite(duration)) setDurations(index, duration);
+    return withChapters(index, this.chapters);
   }
 
   /** Make the film. @param {Reader[]} readers @param {Still | null} still shown beside sound alone */
@@ -362,6 +367,16 @@ class Film {
     const share = length_s ? (at_s - start_s) / length_s : this.#added_bytes / this.size_bytes;
     this.report(Math.min(Math.max(share, 0), 1));
   }
+}
+
+/**
+ * Return the chapters of a film; the one in which it begins starts with it.
+ * @param {import("./matroska.js").Chapter[]} chapters of the source @param {Span} span
+ */
+function chaptersIn(chapters, { start_s, end_s }) {
+  return chapters
+    .filter(({ at_s }, index) => at_s < end_s && (chapters[index + 1]?.at_s ?? Infinity) > start_s)
+    .map(({ at_s, title }) => ({ at_s: Math.max(at_s - start_s, 0), title }));
 }
 
 /** Track with stills for the time of the sound. */
