@@ -201,6 +201,16 @@ def edit_durations(path: Path) -> set[int]:
     return {int.from_bytes(match, "big") for match in EDIT.findall(path.read_bytes())}
 
 
+@pytest.mark.parametrize(
+    ("name", "failure"),
+    [("notes.webm", "unreadable"), ("odd.mkv", "unsupported_codec")],
+)
+def test_what_can_not_be_repacked_is_told(name: str, failure: str, tmp_path: Path) -> None:
+    run_ffmpeg(tmp_path / "odd.mkv", *PICTURE, "-c:v", "mpeg4", "-t", "1")
+    (tmp_path / "notes.webm").write_text("These are only notes.")
+    assert repack(tmp_path / name, tmp_path / "result.mp4")["failure"] == failure
+
+
 def test_chapters_languages_and_names_are_kept(tmp_path: Path) -> None:
     chapters = tmp_path / "chapters.txt"
     marks = [("Intro", 0, 2000), ("The harbour", 2000, 5000)]

@@ -129,6 +129,10 @@ function waitFor(register, signal) {
       stop.abort();
       resolve(true);
     });
-    signal.addEventListener("abort", () => reject(signal.reason), { signal: stop.signal });
+    const end = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", end, { signal: stop.signal });
   });
 }
