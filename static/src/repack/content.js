@@ -48,8 +48,13 @@ export class RepackedContent {
       worker.postMessage({ file, part_bytes, still: keeper.still, name, trim });
       for (;;) {
         worker.postMessage("next");
-        const part = await this.#nextPart(messages);
-        if (!part) return;
+        const buffer = await this.#nextPart(messages);
+        if (!buffer) return;
+        const part = new Blob([buffer]);
+        // The worker fills it again. Blobs are freed when the browser cleans up, which it does in time
+        // if scripts allocate as much, even if they never use it.
+        if (buffer.byteLength === part_bytes) worker.postMessage(buffer, [buffer]);
+        new ArrayBuffer(part_bytes);
         yield part;
       }
     } finally {
@@ -57,7 +62,7 @@ export class RepackedContent {
     }
   }
 
-  /** @param {AsyncIterator<Message, never>} messages @returns {Promise<Blob | null>} null at the end */
+  /** @param {AsyncIterator<Message, never>} messages @returns {Promise<ArrayBuffer | null>} null at the end */
   async #nextPart(messages) {
     for (;;) {
       const { value: message } = await messages.next();
@@ -70,7 +75,7 @@ export class RepackedContent {
       if (!("part" in message)) continue;
       this.#share = message.share;
       this.#made_bytes += message.part.byteLength;
-      return new Blob([message.part]);
+      return message.part;
     }
   }
 }

@@ -25,6 +25,8 @@ const REPORT_MS = 500;
  */
 
 let wantedParts = 0;
+/** Buffers of parts that the page has copied. @type {ArrayBuffer[]} */
+const returned = [];
 let wake = () => {};
 
 /** @param {Message} message @param {ArrayBuffer[]} [handedOver] */
@@ -67,7 +69,7 @@ class Parts {
     const isFull = this.#filled_bytes === buffer.length;
     const part = isFull ? buffer.buffer : buffer.slice(0, this.#filled_bytes).buffer;
     this.#filled_bytes = 0;
-    this.buffer = new Uint8Array(buffer.length);
+    this.buffer = new Uint8Array(returned.pop() ?? new ArrayBuffer(buffer.length));
     tell({ part, share: this.share }, [part]);
   }
 }
@@ -102,7 +104,8 @@ async function run({ file, part_bytes, still, name, trim }) {
 }
 
 globalThis.addEventListener("message", ({ data }) => {
-  if (data === "next") {
+  if (data instanceof ArrayBuffer) returned.push(data);
+  else if (data === "next") {
     wantedParts += 1;
     wake();
   } else if (data.preview) {

@@ -106,7 +106,8 @@ export class TrimPanel {
       { startSeconds: 0, endSeconds: startSeconds },
       { startSeconds: endSeconds, endSeconds: duration_s },
     ];
-    this.strip.show(removed, null);
+    const longer = removed.filter((other) => other.endSeconds > other.startSeconds);
+    this.strip.show(longer, null);
   }
 
   /** @param {Part} part @param {Bound} [bound] that was moved */
