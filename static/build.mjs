@@ -39,6 +39,7 @@ async function bundle() {
       workshop: "css/workshop.css",
       // Workers of the pages that upload and record, started by their addresses.
       preflight: "src/preflight/file-facts.js",
+      repack: "src/repack/worker.js",
       spool: "src/recording/spool-worker.js",
     },
     outdir: dist,

@@ -115,6 +115,12 @@ export class Strip {
     this.#drawThumbnails();
   }
 
+  /** Show frames that the page has itself. @param {Awaited<ReturnType<typeof fetchStoryboard>>} frames */
+  showFrames(frames) {
+    this.#frames = frames;
+    this.#drawThumbnails();
+  }
+
   /** @param {string} waveform */
   async #loadWaveform(waveform) {
     this.#drawWaveform(await this.#repeat(() => fetchPeaks(waveform)));

@@ -6,6 +6,7 @@ import { parseStartTime_s } from "../../static/src/format.js";
 import { NoResponse, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { NotPublished, TransferFailed } from "../../static/src/publishing/failures.js";
 import { publish } from "../../static/src/publishing/publication.js";
+import * as is from "../../static/src/publishing/selectors.js";
 import { openOf, uploadOf } from "../../static/src/publishing/selectors.js";
 import { initialState, reduce } from "../../static/src/publishing/state.js";
 import { batchOf, noteOf, overallOf, questionOf, statusOf, submitOf, visibilityText } from "../../static/src/publishing/texts.js";
@@ -163,9 +164,7 @@ test("a file is refused by its name, kind or size", () => {
     return refusals(state)[0] ?? "";
   };
   const others = [["notes.txt", "text/plain"], ["film.avi", "video/x-msvideo"], ["page.mp4", "text/html"]];
-  for (const [name, type] of others) assert.match(refusalOf(name, type), /upload the MP4|Choose an MP4 or QuickTime file/);
-  assert.equal(refusalOf("film.mkv", "video/x-matroska"), "“film.mkv” is a Matroska file. Convert it to MP4, for example with HandBrake, then upload the MP4.");
-  assert.match(refusalOf("song.mp3", "audio/mpeg"), /is an MP3 file. Add a picture in a video editor/);
+  for (const [name, type] of others) assert.match(refusalOf(name, type), /AVI file.*HandBrake.*portal publish|Choose an MP4 or QuickTime file/);
   assert.match(refusalOf("empty.mp4", "video/mp4", 0), /is empty/);
   assert.match(refusalOf("a.mp4", "video/mp4", 100_000_000_001, 1e11), /larger than 100.GB/);
   assert.equal(refusalOf("a.mp4", "video/mp4", 1e11, 1e11), "");
@@ -176,6 +175,35 @@ test("a file's type is derived from its extension if the browser knows none", ()
   assert.equal(typeOf("a.mov", ""), "video/quicktime");
   assert.equal(typeOf("a.m4v", "video/x-m4v"), "video/mp4");
   assert.equal(typeOf("A.MP4", "video/mp4"), "video/mp4");
+});
+
+test("a file in another container is sent as MP4, and its line names the container", () => {
+  const [upload] = after(start(), chosen(film("film.mkv", "video/x-matroska"))).uploads;
+  assert.equal(upload.contentType, "video/mp4");
+  assert.equal(noteOf(upload).text, "Repacked from Matroska, nothing is lost");
+  assert.equal(is.isSentWhole(upload), false);
+});
+
+test("choosing a part of a film pauses it, and sending the part starts anew with an estimate", () => {
+  const inspection = { facts: "", findings: [], canTrim: true };
+  let state = after(withFiles("a.mp4"), { type: "inspected", number: 1, inspection }, transferred(1, { key: "k" }));
+  const draft = { start_s: 10, end_s: 20, film_s: 100 };
+  state = after(state, { type: "partMoved", number: 1, draft });
+  assert.equal(state.uploads[0].phase, "paused");
+  assert.match(noteOf(state.uploads[0]).text, /Waits until you have chosen/);
+  const chosenPart = after(state, { type: "partChosen", number: 1, id: "new", now: 2, isWhole: false });
+  const [part] = chosenPart.uploads;
+  assert.deepEqual([part.phase, part.id, part.key, part.draft], ["sending", "new", "", null]);
+  assert.equal(part.size_bytes, SIZE_BYTES / 10);
+  assert.equal(noteOf(part).text, "Only 0:10 to 0:20 is sent");
+  // The upload of the whole film continues.
+  const [whole] = after(state, { type: "partChosen", number: 1, id: "new", now: 2, isWhole: true }).uploads;
+  assert.deepEqual([whole.phase, whole.key, whole.trim], ["sending", "k", null]);
+  // Its line's button continues, too.
+  assert.equal(after(state, { type: "resume", number: 1 }).uploads[0].draft, null);
+  // What is stored isn't trimmed any more.
+  const stored = after(withFiles("a.mp4"), { type: "inspected", number: 1, inspection }, sent(1));
+  assert.equal(after(stored, { type: "partMoved", number: 1, draft }).uploads[0].draft, null);
 });
 
 test("progress never decreases and is complete only after storage has confirmed", () => {

@@ -65,6 +65,13 @@ const EXTENSIONS = Object.fromEntries(
   ),
 );
 
+/** Formats that mediabunny reads. */
+const REPACKABLE = new Set([
+  ...["a WebM video", "a Matroska video", "an MPEG transport stream video"],
+  ...["an Ogg audio", "an MP3 audio", "an MPEG-4 audio audio", "an AAC audio"],
+  ...["a WAV audio", "a FLAC audio"],
+]);
+
 /**
  * Return the format of a file by its signature.
  * @param {Uint8Array} bytes first bytes of the file @returns {Container | null} null if unknown
@@ -81,6 +88,15 @@ export function detectContainer(bytes) {
 
 /** Return the format of a file by its name. @param {string} fileName @returns {Container | null} */
 export const containerByName = (fileName) => EXTENSIONS[extensionOf(fileName)] ?? null;
+
+/**
+ * Return the format of a file that the upload page repacks to MP4, by its name.
+ * @param {string} fileName @returns {Container | null} null for any other file
+ */
+export function repackableByName(fileName) {
+  const container = containerByName(fileName);
+  return container && REPACKABLE.has(`${container.name} ${container.kind}`) ? container : null;
+}
 
 /**
  * Return the extension in lower case, without the dot.

@@ -4,12 +4,15 @@
  */
 
 import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
+import { readMatroska } from "../repack/matroska.js";
+import { FORMATS, NotRepacked, readTracks } from "../repack/repack.js";
 import { detectContainer, SIGNATURE_BYTES } from "./containers.js";
 
 /**
  * Result of the inspection: "read" for a file with tracks; "unknown" for a file that could not be
- * parsed, which is uploaded all the same.
- * @typedef {"read" | "unknown" | "not_a_video" | "truncated"} Outcome
+ * parsed, which is uploaded all the same; or why a file can't be repacked.
+ * @typedef {"read" | "unknown" | "not_a_video" | "truncated"
+ *   | import("../repack/repack.js").FailureCode} Outcome
  *
  * Width and height are as shown: upright, with square pixels. The codec is null if mediabunny
  * doesn't know it.
@@ -22,7 +25,8 @@ import { detectContainer, SIGNATURE_BYTES } from "./containers.js";
  *
  * @typedef {{ outcome: Outcome, duration_s: number | null, media_share: number,
  *   isEncrypted: boolean, video: VideoFacts | null, hasOtherVideo: boolean,
- *   audio: AudioFacts | null, container: import("./containers.js").Container | null }} Facts
+ *   audio: AudioFacts | null, container: import("./containers.js").Container | null,
+ *   isRepacked: boolean, subtitles: number }} Facts
  * `container` is the format of a file that is neither MP4 nor QuickTime, if known.
  * `media_share` is the share of the announced media data that the file contains.
  */
@@ -49,7 +53,28 @@ const LEAST_SHARE = 0.1;
 const NO_FACTS = {
   ...{ outcome: "unknown", duration_s: null, media_share: 1 },
   ...{ isEncrypted: false, video: null, hasOtherVideo: false, audio: null, container: null },
+  ...{ isRepacked: false, subtitles: 0 },
 };
+
+/**
+ * Inspect a file that will be repacked. Errors are part of the facts.
+ * @param {Blob} file @returns {Promise<Facts>}
+ */
+export async function examineRepacked(file) {
+  Logging.level = LogLevel.Silent;
+  const input = new Input({ source: new BlobSource(file), formats: FORMATS });
+  try {
+    await readTracks(input);
+    const { subtitles } = await readMatroska(file);
+    return { ...(await factsOf(input, new ArrayBuffer(0), "")), isRepacked: true, subtitles };
+  } catch (error) {
+    console.info("The file couldn't be inspected in the browser.", error);
+    const outcome = error instanceof NotRepacked ? error.code : "unreadable";
+    return { ...NO_FACTS, outcome, isRepacked: true };
+  } finally {
+    input.dispose();
+  }
+}
 
 /** Inspect a file. Errors are part of the facts. @param {Blob} file @returns {Promise<Facts>} */
 export async function examine(file) {
@@ -71,7 +96,7 @@ export async function examine(file) {
     const isEncrypted = ENCRYPTED.test(text);
     if (isEncrypted) return { ...NO_FACTS, outcome: "read", isEncrypted };
     const media_share = mdat ? storedShare(mdat, file) : 1;
-    return { ...(await readTracks(file, index, text)), media_share };
+    return { ...(await examineTracks(file, index, text)), media_share };
   } catch (error) {
     console.info("The file couldn't be inspected in the browser.", error);
     return NO_FACTS;
@@ -138,32 +163,44 @@ function sizeOf(header, rest_bytes) {
 }
 
 /**
- * Return the facts about a file's tracks.
+ * Return the facts about an MP4 or QuickTime file.
  * @param {Blob} file @param {ArrayBuffer} index @param {string} text the same bytes as Latin-1
  * @returns {Promise<Facts>}
  */
-async function readTracks(file, index, text) {
+async function examineTracks(file, index, text) {
   Logging.level = LogLevel.Silent;
   const input = new Input({ source: new BlobSource(file), formats: [MP4, QTFF] });
   try {
-    const tracks = await input.getTracks();
-    if (!tracks.length) return NO_FACTS;
-    const videos = await Promise.all(
-      tracks.flatMap((track) => (track.isVideoTrack() ? [videoFacts(track, index, text)] : [])),
-    );
-    const [video = null, ...others] = videos.sort(byRank);
-    const audioTracks = tracks.filter((track) => track.isAudioTrack());
-    return {
-      ...NO_FACTS,
-      outcome: "read",
-      duration_s: await input.getDurationFromMetadata(),
-      video,
-      hasOtherVideo: others.some((other) => video && isFilmBeside(other, video)),
-      audio: await audioFacts(audioTracks),
-    };
+    return await factsOf(input, index, text);
   } finally {
     input.dispose();
   }
+}
+
+/**
+ * Return the facts about a file's tracks.
+ * @param {Input} input @param {ArrayBuffer} index of an MP4 @param {string} text the same bytes as
+ *   Latin-1
+ * @returns {Promise<Facts>}
+ */
+async function factsOf(input, index, text) {
+  const tracks = await input.getTracks();
+  if (!tracks.length) return NO_FACTS;
+  const videos = [];
+  // mediabunny can read some formats only once at a time.
+  for (const track of tracks) {
+    if (track.isVideoTrack()) videos.push(await videoFacts(track, index, text));
+  }
+  const [video = null, ...others] = videos.sort(byRank);
+  const audioTracks = tracks.filter((track) => track.isAudioTrack());
+  return {
+    ...NO_FACTS,
+    outcome: "read",
+    duration_s: await input.getDurationFromMetadata(),
+    video,
+    hasOtherVideo: others.some((other) => video && isFilmBeside(other, video)),
+    audio: await audioFacts(audioTracks),
+  };
 }
 
 /**
@@ -249,4 +286,6 @@ function apertureShare(index, text, coded) {
 }
 
 // Node, in which the tests run, has no global listeners.
-globalThis.addEventListener?.("message", async ({ data }) => postMessage(await examine(data)));
+globalThis.addEventListener?.("message", async ({ data: { file, isRepacked } }) => {
+  postMessage(await (isRepacked ? examineRepacked(file) : examine(file)));
+});

@@ -17,7 +17,8 @@ import { containerByName, extensionOf } from "./containers.js";
  * the file. "info": a remark about the conversion.
  * @typedef {"refuse" | "warn" | "info"} Weight
  * @typedef {{ code: string, weight: Weight, title: string, text: string }} Finding
- * @typedef {{ facts: string, findings: Finding[] }} Inspection
+ * @typedef {{ facts: string, findings: Finding[], canTrim: boolean }} Inspection `canTrim` says whether
+ *   a part of the film can be copied
  */
 
 /** Limits of the portal. */
@@ -36,6 +37,11 @@ const REMEDIES = {
   other: gettext("Choose a video: an MP4 or QuickTime file."),
 };
 
+/** Remedy on the upload page for films that it can't repack. */
+export const OTHER_WAYS = gettext(
+  "Convert it to MP4, for example with HandBrake, or publish it with the command “portal publish”.",
+);
+
 /** Names of formats that differ between languages. @type {Record<string, string>} */
 const FORMATS = {
   // Translators: format of a file, for "This is an %(format)s file".
@@ -51,7 +57,7 @@ const FORMATS = {
 const WITHOUT_SOUND = gettext("This video is published without sound. Export it with AAC sound.");
 
 /** @type {Record<string, [Weight, title: string, text: string]>} */
-const FINDINGS = {
+export const FINDINGS = {
   not_a_video: [
     "refuse",
     gettext("This isn’t a video that can be read"),
@@ -126,6 +132,34 @@ const FINDINGS = {
     gettext("Unknown codec"),
     gettext("The portal will check the file after the upload."),
   ],
+  unreadable: ["refuse", gettext("This file can’t be read by the browser"), OTHER_WAYS],
+  unsupported_codec: ["refuse", gettext("MP4 can’t carry what is in this file"), OTHER_WAYS],
+  no_tracks: [
+    "refuse",
+    gettext("This file has neither picture nor sound"),
+    gettext("Choose another file."),
+  ],
+  no_encoder: [
+    "refuse",
+    gettext("This browser can’t make a picture for sound alone"),
+    gettext("Use another browser, or publish the file with the command “portal publish”."),
+  ],
+  too_much: [
+    "refuse",
+    gettext("This file needs too much memory"),
+    gettext("Its key frames are too far apart. Publish it with the command “portal publish”."),
+  ],
+  stalled: ["refuse", gettext("Reading this file has come to a halt"), OTHER_WAYS],
+  subtitles: [
+    "info",
+    gettext("Subtitles in this file"),
+    gettext("They are left out. Add them as captions after the upload."),
+  ],
+  sound_alone: [
+    "info",
+    gettext("Sound without a picture"),
+    gettext("It will be published as a video with a still picture."),
+  ],
   unknown: [
     "info",
     gettext("This file couldn’t be checked here"),
@@ -156,7 +190,7 @@ export function findingsOf(facts, limits, fileName) {
  * Return the name of a format without its English article, and whether that is "an".
  * @param {Container} container
  */
-function formatOf({ name }) {
+export function formatOf({ name }) {
   const format = name.replace(/^an? /, "");
   return { format: FORMATS[format] ?? format, isAn: name.startsWith("an ") };
 }
@@ -172,11 +206,11 @@ function wronglyNamedText(container, extension) {
 }
 
 /** Return the codes of refusals. @param {Facts} facts @param {Limits} limits */
-function refusalCodes({ outcome, isEncrypted, video, duration_s }, limits) {
+function refusalCodes({ outcome, isEncrypted, isRepacked, video, duration_s }, limits) {
   if (outcome !== "read") return [outcome];
   if (isEncrypted) return ["encrypted"];
-  if (!video) return ["no_video_track"];
-  const { width, height } = video;
+  if (!video && !isRepacked) return ["no_video_track"];
+  const { width, height } = video ?? { width: 0, height: 0 };
   const isLarge = limits.pixels > 0 && width * height > limits.pixels;
   const codes = [];
   if (isLarge || Math.max(width, height) > MAX_SIDE_PX) codes.push("too_large");
@@ -185,8 +219,10 @@ function refusalCodes({ outcome, isEncrypted, video, duration_s }, limits) {
 }
 
 /** Return the codes of warnings and remarks. @param {Facts} facts */
-function noteCodes({ media_share, video, hasOtherVideo, audio }) {
+function noteCodes({ media_share, video, hasOtherVideo, audio, subtitles }) {
   const codes = [];
+  if (!video) codes.push("sound_alone");
+  if (subtitles) codes.push("subtitles");
   // The share of bytes approximates the share of frames, which the portal counts.
   if (media_share < MIN_READABLE_SHARE) codes.push("end_missing");
   if (hasOtherVideo) codes.push("other_video");
@@ -232,13 +268,17 @@ function formatChannels(channels) {
 /**
  * Return why a file can't be uploaded.
  * @param {File} file @param {string | null} contentType @param {number} max_size_bytes 0 for any
+ * @param {boolean} [mayRepack] whether other formats can be uploaded here
  * @returns {string} empty if it can
  */
-export function unsuitableReason(file, contentType, max_size_bytes) {
+export function unsuitableReason(file, contentType, max_size_bytes, mayRepack = false) {
   const { name } = file;
   if (!contentType) {
     const container = containerByName(name);
-    if (container) return `${otherFormatText(container, name)} ${REMEDIES[container.kind]}`;
+    if (container) {
+      const remedy = mayRepack ? OTHER_WAYS : REMEDIES[container.kind];
+      return `${otherFormatText(container, name)} ${remedy}`;
+    }
     return gettext(
       "“%(name)s” isn’t a video. Choose an MP4 or QuickTime file: .mp4, .m4v or .mov.",
       { name },
@@ -312,11 +352,11 @@ export function contentTypeOf({ name, type }) {
 
 /**
  * Return the message for a chosen file that is not the file of an unfinished upload.
- * @param {{ fileName: string, size_bytes: number }} upload
+ * @param {{ fileName: string, file_bytes: number }} upload
  */
-export function wrongFile({ fileName, size_bytes }) {
+export function wrongFile({ fileName, file_bytes }) {
   return gettext(
     "This is a different file. Choose “%(name)s” (%(size)s), unchanged since the upload started, or discard the upload.",
-    { name: fileName, size: formatSize(size_bytes) },
+    { name: fileName, size: formatSize(file_bytes) },
   );
 }

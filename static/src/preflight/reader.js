@@ -6,13 +6,15 @@ const WIDTH_PX = 192;
 
 /**
  * Inspect a file in a worker (`file-facts.js`), with a time limit.
- * @param {string} url of the worker @param {File} file @param {AbortSignal} signal
+ * @param {string} url of the worker @param {File} file @param {boolean} isRepacked whether the page
+ *   repacks the file
+ * @param {AbortSignal} signal
  * @returns {Promise<import("./file-facts.js").Facts | null>} null after an error or the time limit
  */
-export async function readFacts(url, file, signal) {
+export async function readFacts(url, file, isRepacked, signal) {
   const worker = new Worker(url, { type: "module", name: "preflight" });
   try {
-    worker.postMessage(file);
+    worker.postMessage({ file, isRepacked });
     return (await waitForEvent(worker, "message", FACTS_TIMEOUT_MS, signal)).data;
   } catch {
     return null;

@@ -40,6 +40,15 @@ export class TransferFailed extends Error {
   }
 }
 
+/** The content can't be produced. The title and the message, which has a remedy, are for people. */
+export class ContentFailed extends Error {
+  /** @param {string} title @param {string} message */
+  constructor(title, message) {
+    super(message);
+    this.title = title;
+  }
+}
+
 /** The portal refused to publish. */
 export class NotPublished extends Error {
   /**
@@ -112,6 +121,7 @@ const TRANSFER_ERRORS = {
  */
 export function describeTransferError(error) {
   if (error instanceof NotPublished) return [gettext("Upload this file again"), error.message];
+  if (error instanceof ContentFailed) return [error.title, error.message];
   if (isSignedOut(error)) {
     const isKept = gettext("Uploaded parts are kept.");
     return [gettext("The upload has stopped"), `${SIGNED_OUT} ${isKept}`];

@@ -7,6 +7,7 @@ import { startCopyLink } from "../copy.js";
 import { announce, closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
 import { gettext } from "../messages.js";
 import { allowSignInPrompt, SIGNED_IN } from "../people/sign-in-again.js";
+import { newId } from "./saved.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { batchOf, questionOf, submitOf } from "./texts.js";
@@ -31,6 +32,8 @@ async function offerUnfinished(notice, signal) {
 class UploadPage {
   /** Views by the number of their upload. @type {Map<number, LineView>} */
   #lines = new Map();
+  /** Ends the panel with the film of the open upload. */
+  #trimming = new AbortController();
 
   /** @param {HTMLElement} root @param {AbortSignal} signal */
   constructor(root, signal) {
@@ -41,6 +44,7 @@ class UploadPage {
     this.list = element(root, "[data-lines]");
     this.form = /** @type {HTMLFormElement} */ (element(root, "[data-details]"));
     this.details = new DetailsView(this.form);
+    this.trim = /** @type {HTMLDetailsElement} */ (element(this.form, "[data-trim]"));
     this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
     this.publishing = element(root, "[data-publish]");
     const { limits = "", defaultVisibility: visibility = "" } = root.dataset;
@@ -68,6 +72,8 @@ class UploadPage {
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const submit = element(this.publishing, "[data-submit]");
     submit.addEventListener("click", () => this.#submit(), { signal });
+    this.trim.addEventListener("toggle", () => this.#openTrim(), { signal });
+    this.trim.addEventListener("click", ({ target }) => this.#chooseTrim(target), { signal });
     confirmLeaving(() => store.state.uploads.some(is.holdsWork), signal);
     document.addEventListener(SIGNED_IN, () => store.dispatch({ type: "signedIn" }), { signal });
   }
@@ -116,7 +122,7 @@ class UploadPage {
   /** Store the edited details. @param {Event} event */
   #handleInput({ target }) {
     const pointer = closest(target, "[data-field]")?.dataset.field ?? "";
-    if (pointer === "/file") return;
+    if (pointer === "/file" || closest(target, "[data-trim]")) return;
     const details = this.details.read();
     this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer });
   }
@@ -138,11 +144,47 @@ class UploadPage {
     this.store.dispatch({ type: "submitted" });
   }
 
+  /** Let people choose a part of the open upload's film. */
+  async #openTrim() {
+    this.#trimming.abort();
+    const upload = is.openOf(this.store.state);
+    if (!this.trim.open || !upload?.file) return;
+    this.#trimming = new AbortController();
+    const { TrimPanel } = await import("../trim/trim.js");
+    const { number, file } = upload;
+    /** @param {import("../bounds.js").Part} part @param {number} film_s */
+    const move = ({ startSeconds: start_s, endSeconds: end_s }, film_s) =>
+      this.store.dispatch({ type: "partMoved", number, draft: { start_s, end_s, film_s } });
+    const { repackUrl } = this.store.urls;
+    const signal = AbortSignal.any([this.signal, this.#trimming.signal]);
+    new TrimPanel(this.trim, { url: repackUrl, file, part: partOf(upload), move }, signal);
+  }
+
+  /** Send the chosen part, or the whole film. @param {EventTarget | null} target a button */
+  #chooseTrim(target) {
+    const choice = closest(target, "[data-trim-choice]")?.dataset.trimChoice;
+    const { open: number } = this.store.state;
+    if (!choice) return;
+    const isWhole = choice === "whole";
+    this.store.dispatch({ type: "partChosen", number, id: newId(), now: Date.now(), isWhole });
+    if (isWhole) this.trim.open = false;
+  }
+
+  /** @param {State} state @param {State} before */
+  #drawTrim(state, before) {
+    const upload = is.openOf(state);
+    const isOther = state.open !== before.open || upload?.file !== is.openOf(before)?.file;
+    this.trim.hidden = !upload || !is.canTrim(upload);
+    if (isOther || this.trim.hidden) this.trim.open = false;
+    element(this.trim, "[data-trim-choices]").hidden = !upload?.draft;
+  }
+
   /** @param {State} state @param {State} before */
   #draw(state, before) {
     const focused = document.activeElement;
     this.#drawLines(state, before);
     this.details.draw(state);
+    this.#drawTrim(state, before);
     this.#drawPublishing(state);
     this.root.classList.toggle("upload--filled", state.uploads.length > 0);
     this.root.classList.toggle("upload--open", state.open > 0);
@@ -224,6 +266,12 @@ class UploadPage {
 /** Return whether an element is missing or not visible. @param {Element | null} focused */
 function isHidden(focused) {
   return !focused || focused === document.body || focused.getClientRects().length === 0;
+}
+
+/** Return the part of a film that is sent or being chosen. @param {import("./upload.js").Upload} upload */
+function partOf({ draft, trim }) {
+  const part = draft ?? trim;
+  return part && { startSeconds: part.start_s, endSeconds: part.end_s };
 }
 
 /**

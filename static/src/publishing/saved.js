@@ -60,8 +60,9 @@ export function saveChanges(before, now) {
 /** Return the state that is saved of an upload. @param {Upload} upload */
 function toSaved({ phase, ...upload }) {
   const { id, key, fileName, size_bytes, contentType, fingerprint } = upload;
-  const { details, request, picture, saved_at } = upload;
-  const file = { fileName, size_bytes, contentType, fingerprint, picture };
+  const { details, request, picture, saved_at, file_bytes, repackedFrom, trim, still } = upload;
+  const made = { repackedFrom, trim, still };
+  const file = { fileName, size_bytes, file_bytes, contentType, fingerprint, picture, ...made };
   /** Whether storage has the whole file, which then waits to be published. */
   const isStored = phase === "sent";
   return { id, key, ...file, isStored, details, request, saved_at };
@@ -103,11 +104,12 @@ export async function fingerprintOf(file) {
 
 /**
  * Return whether a file is that of an upload.
- * @param {{ fileName: string, size_bytes: number, fingerprint: string }} upload @param {File} file
+ * @param {{ fileName: string, size_bytes: number, file_bytes?: number, fingerprint: string }} upload
+ * @param {File} file
  * @returns {Promise<boolean>}
  */
-export async function isSameFile({ fileName, size_bytes, fingerprint }, file) {
-  if (fileName !== file.name || size_bytes !== file.size) return false;
+export async function isSameFile({ fileName, size_bytes, file_bytes, fingerprint }, file) {
+  if (fileName !== file.name || (file_bytes ?? size_bytes) !== file.size) return false;
   try {
     // Without a fingerprint nothing was sent, because the file could not be read.
     return !fingerprint || fingerprint === (await fingerprintOf(file));

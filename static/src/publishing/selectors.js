@@ -4,6 +4,7 @@
  */
 
 import { gettext } from "../messages.js";
+import { repackableByName } from "../preflight/containers.js";
 import { contentTypeOf, quotaReason, unsuitableReason } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 
@@ -20,6 +21,7 @@ const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
 /** Number of files that are sent at the same time; the others wait in the order of the list. */
 const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
+const TRIMMABLE = new Set(["waiting", "sending", "paused", "failed"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const DISCARDED = new Set(["cancelled", "refused"]);
 /** Details that can be applied to all other uploads. */
@@ -46,10 +48,24 @@ export const isRunning = (upload) => ["sending", "confirming"].includes(upload?.
 export const isStalled = ({ failure, isSilent }) => isSilent || isDisconnected(failure);
 
 /**
- * Return whether the file is sent by a single PUT, of which a failure keeps no data.
- * @param {{ size_bytes: number }} file
+ * Return whether the file is sent by a single PUT, of which a failure keeps no data. What is repacked
+ * is sent in parts, because its size is unknown.
+ * @param {{ size_bytes: number, repackedFrom?: unknown, trim?: unknown }} file
  */
-export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
+export const isSentWhole = (file) => file.size_bytes <= SINGLE_PUT_LIMIT_BYTES && !isRepacked(file);
+
+/**
+ * Return whether another file is made of the chosen one while it is sent.
+ * @param {{ repackedFrom?: unknown, trim?: unknown }} upload
+ */
+export const isRepacked = ({ repackedFrom, trim }) => Boolean(repackedFrom || trim);
+
+/** Return whether the part of the film to be sent can be chosen. @type {Test} */
+export const canTrim = ({ file, phase, inspection, publishing }) =>
+  file !== null &&
+  TRIMMABLE.has(phase) &&
+  Boolean(inspection?.canTrim) &&
+  (publishing === "" || publishing === "requested");
 
 /** Return whether the uploaded data is no longer needed. @param {Upload | undefined} upload */
 export const isDiscarded = (upload) => !upload || DISCARDED.has(upload.phase);
@@ -170,7 +186,8 @@ export function loosenedBy(state, number) {
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && isFileOf(upload, file));
   if (isListed) return gettext("“%(name)s” is already in the list.", { name: file.name });
-  const fault = unsuitableReason(file, contentTypeOf(file), limits.size_bytes);
+  const contentType = repackableByName(file.name) ? "video/mp4" : contentTypeOf(file);
+  const fault = unsuitableReason(file, contentType, limits.size_bytes, true);
   const target = uploads.find(({ number }) => number === match);
   // The quota already counts an upload that continues.
   if (fault || (target && isUnfinished(target))) return fault;

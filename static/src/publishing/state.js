@@ -36,6 +36,8 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
  * @typedef {{
  *   progressRead: { isStored: boolean, arrived_bytes: number },
  *   inspected: { inspection: own.Inspection }, pictureMade: { picture: string },
+ *   stillMade: { still: string },
+ *   partMoved: { draft: own.Draft }, partChosen: { id: string, now: number, isWhole: boolean },
  *   edited: { details: own.Details, pointer: string },
  *   requested: { request: Upload["request"] },
  *   transferred: { update: import("./transfer.js").TransferUpdate, now_ms: number },
@@ -101,6 +103,12 @@ const ownHandlers = {
   inspected: (upload, { inspection }) => own.withInspection(upload, inspection),
 
   pictureMade: (upload, { picture }) => ({ ...upload, picture }),
+
+  stillMade: (upload, { still }) => ({ ...upload, still }),
+
+  partMoved: (upload, { draft }) => own.withDraft(upload, draft),
+
+  partChosen: (upload, choice) => own.trimmed(upload, choice),
 
   processingRead: (upload, { processing }) => ({ ...upload, processing }),
 
@@ -292,7 +300,7 @@ function withRefused(state, { file: { name: fileName, size: size_bytes } }, text
   const blank = { ...own.newUpload(state.nextNumber, state.blank), fileName, size_bytes };
   const title = gettext("This file can’t be published");
   const findings = [{ code: "unsuitable", weight: /** @type {const} */ ("refuse"), title, text }];
-  const upload = own.withInspection(blank, { facts: "", findings });
+  const upload = own.withInspection(blank, { facts: "", findings, canTrim: false });
   const { nextNumber: number, uploads } = state;
   return { ...state, uploads: [...uploads, upload], nextNumber: number + 1 };
 }

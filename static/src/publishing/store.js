@@ -6,6 +6,8 @@
 
 import { factsText, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
+import { mp4NameOf, RepackedContent } from "../repack/content.js";
+import { RepackedTransfer } from "../repack/transfer.js";
 import { Api } from "./api.js";
 import { NotPublished } from "./failures.js";
 import { followProcessing } from "./processing.js";
@@ -17,8 +19,9 @@ import { arrivedOf, Transfer } from "./transfer.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {{ transfer: Transfer, stop: AbortController, ended: Promise<void> }} Run */
-/** @typedef {import("./api.js").Urls & { preflightUrl: string }} Urls */
+/** @typedef {Transfer | RepackedTransfer} AnyTransfer */
+/** @typedef {{ transfer: AnyTransfer, stop: AbortController, ended: Promise<void> }} Run */
+/** @typedef {import("./api.js").Urls & { preflightUrl: string, repackUrl: string }} Urls */
 /** @typedef {Pick<State, "limits" | "blank"> & { urls: Urls }} Page */
 
 export class Store {
@@ -93,7 +96,9 @@ export class Store {
     const isReplaced = before?.file && upload && before.id !== upload.id;
     const isObsolete = isReplaced || is.isDiscarded(upload);
     if (before && !is.isDiscarded(before) && isObsolete) this.#discard(before);
-    if (isReplaced || is.isRunning(before) !== is.isRunning(upload)) this.#switch(number, upload);
+    if (isReplaced || is.isRunning(before) !== is.isRunning(upload)) {
+      this.#switch(number, upload, Boolean(isReplaced));
+    }
     if (!upload) return;
     if (before) browser.saveChanges(before, upload);
     else if (is.isRestored(upload)) this.#readArrived(upload);
@@ -114,16 +119,16 @@ export class Store {
 
   /**
    * Stop an upload's transfer, and start another if it should run.
-   * @param {number} number @param {Upload | undefined} upload
+   * @param {number} number @param {Upload | undefined} upload @param {boolean} isReplaced
    */
-  #switch(number, upload) {
+  #switch(number, upload, isReplaced) {
     const before = this.#runs.get(number);
     before?.stop.abort();
     if (!is.isRunning(upload) || !upload?.file) return;
     const { id, file, key } = upload;
     browser.lockUpload(id);
-    const isSame = before?.transfer.file === file && before.transfer.key === key;
-    const transfer = isSame ? before.transfer : new Transfer({ ...upload, file }, this.#api);
+    const isSame = !isReplaced && before?.transfer.file === file && before.transfer.key === key;
+    const transfer = isSame ? before.transfer : this.#newTransfer({ ...upload, file });
     const stop = new AbortController();
     // Two transfers at once would send the same parts.
     const ended = Promise.resolve(before?.ended).then(() =>
@@ -132,9 +137,19 @@ export class Store {
     this.#runs.set(number, { transfer, stop, ended });
   }
 
+  /** @param {Upload & { file: File }} upload */
+  #newTransfer(upload) {
+    if (!is.isRepacked(upload)) return new Transfer(upload, this.#api);
+    const { number, still } = upload;
+    const onStill = (/** @type {string} */ made) =>
+      this.dispatch({ type: "stillMade", number, still: made });
+    const content = new RepackedContent(this.urls.repackUrl, upload, { still, onStill });
+    return new RepackedTransfer(upload, content, this.#api);
+  }
+
   /**
    * Run a transfer, and dispatch its updates.
-   * @param {number} number @param {Transfer} transfer @param {AbortSignal} signal
+   * @param {number} number @param {AnyTransfer} transfer @param {AbortSignal} signal
    */
   async #send(number, transfer, signal) {
     if (signal.aborted) return;
@@ -174,11 +189,13 @@ export class Store {
 
   /** Inspect the file of an upload. @param {number} number @param {File} file */
   async #inspect(number, file) {
-    const facts = await readFacts(this.urls.preflightUrl, file, this.signal);
+    const isRepacked = Boolean(is.uploadOf(this.state, number)?.repackedFrom);
+    const facts = await readFacts(this.urls.preflightUrl, file, isRepacked, this.signal);
     const upload = is.uploadOf(this.state, number);
     if (!facts || upload?.file !== file || !is.isUnpublished(upload)) return;
     const findings = findingsOf(facts, this.state.limits, file.name);
-    const inspection = { facts: factsText(facts), findings };
+    const canTrim = facts.outcome === "read" && facts.video?.codec !== null;
+    const inspection = { facts: factsText(facts), findings, canTrim };
     this.dispatch({ type: "inspected", number, inspection });
   }
 
@@ -190,7 +207,7 @@ export class Store {
   }
 
   /** Publish an upload. @param {Upload} upload */
-  async #publish({ number, details, fileName, key, request }) {
+  async #publish({ number, details, fileName, key, request, ...upload }) {
     /** @param {Upload["request"]} pendingRequest */
     const remember = (pendingRequest) =>
       this.dispatch({ type: "requested", number, request: pendingRequest });
@@ -198,7 +215,8 @@ export class Store {
     await null;
     try {
       const tags = details.tags.trim().replace(/\s+/g, " ");
-      const submission = { ...details, tags, fileName, key };
+      const sentName = is.isRepacked(upload) ? mp4NameOf(fileName) : fileName;
+      const submission = { ...details, tags, fileName: sentName, key };
       const video = await publish(this.#api, submission, request, remember);
       this.dispatch({ type: "published", number, video });
     } catch (error) {

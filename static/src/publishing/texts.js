@@ -1,8 +1,16 @@
 /** Texts and actions for the state of an upload. Pure. */
 
-import { formatNumber, formatPercent, formatSize, formatTimeLeft, formatWhen } from "../format.js";
+import {
+  formatBriefTime,
+  formatNumber,
+  formatPercent,
+  formatSize,
+  formatTimeLeft,
+  formatWhen,
+} from "../format.js";
 import { gettext, ngettext } from "../messages.js";
 import { needsSignIn } from "../people/session.js";
+import { formatOf } from "../preflight/findings.js";
 import { canTryAgain, describeTransferError } from "./failures.js";
 import * as is from "./selectors.js";
 
@@ -174,7 +182,8 @@ function failedStatus({ failure, inspection, file }) {
  * @param {Upload} upload @returns {{ text: string, isBad?: boolean }}
  */
 export function noteOf(upload) {
-  const { publishing, publishError, faults } = upload;
+  const { publishing, publishError, faults, draft } = upload;
+  if (draft) return { text: gettext("Waits until you have chosen the part to send") };
   if (publishing === "publishing") return { text: gettext("Publishing…") };
   if (publishing === "requested") {
     if (is.isInFlight(upload)) {
@@ -185,7 +194,22 @@ export function noteOf(upload) {
   }
   if (publishError) return { text: gettext("Not published yet"), isBad: true };
   const hasFormFault = faults.some(({ pointer }) => pointer !== "/file");
-  return hasFormFault ? { text: gettext("Some details are missing"), isBad: true } : { text: "" };
+  if (hasFormFault) return { text: gettext("Some details are missing"), isBad: true };
+  return { text: is.isDiscarded(upload) ? "" : repackedText(upload) };
+}
+
+/** @param {Upload} upload */
+function repackedText({ repackedFrom, trim }) {
+  if (trim) {
+    const { start_s, end_s } = trim;
+    const times = { start: formatBriefTime(start_s), end: formatBriefTime(end_s) };
+    // Translators: times in a film, of which a part is uploaded.
+    return gettext("Only %(start)s to %(end)s is sent", times);
+  }
+  if (!repackedFrom) return "";
+  const { format } = formatOf(repackedFrom);
+  // Translators: format of a file, such as "Matroska".
+  return gettext("Repacked from %(format)s, nothing is lost", { format });
 }
 
 /** @type {Record<string, string>} */

@@ -9,7 +9,7 @@ import { retry } from "../retry.js";
 import { isStale, TRANSFER, TransferFailed } from "./failures.js";
 import { PartSender, reportSilence } from "./part-sender.js";
 import { fingerprintOf } from "./saved.js";
-import { isSentWhole } from "./selectors.js";
+import { isRepacked, isSentWhole } from "./selectors.js";
 import { put, rangeOf, sizeOf } from "./storage.js";
 
 /** Number of repairs if storage lacks parts after it accepted all of them. */
@@ -208,13 +208,15 @@ export function partsToSend(upload, knownEtags) {
 
 /**
  * Return the progress of an upload of an earlier visit.
- * @param {Api} api @param {{ key: string, size_bytes: number }} upload
+ * @param {Api} api @param {{ key: string, size_bytes: number, repackedFrom: unknown,
+ *   trim: unknown }} upload
  * @returns {Promise<{ isStored: boolean, arrived_bytes: number } | null>} null without a response
  */
-export async function arrivedOf(api, { key, size_bytes }) {
+export async function arrivedOf(api, { key, size_bytes, ...upload }) {
   try {
     const { state, sizeBytes, parts } = await api.read(key);
-    const isStored = state === "stored" && sizeBytes === size_bytes;
+    // The size of a file that is repacked is unknown.
+    const isStored = state === "stored" && (isRepacked(upload) || sizeBytes === size_bytes);
     // An object of another size is no progress.
     const countedParts = state === "stored" ? [] : parts;
     return { isStored, arrived_bytes: countedParts.reduce((sum, part) => sum + part.sizeBytes, 0) };

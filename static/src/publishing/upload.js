@@ -1,5 +1,6 @@
 /** State of one video on the upload page, and its transitions. Pure. */
 
+import { repackableByName } from "../preflight/containers.js";
 import { contentTypeOf } from "../preflight/findings.js";
 import * as is from "./selectors.js";
 
@@ -20,6 +21,8 @@ import * as is from "./selectors.js";
  * @typedef {import("../requests.js").FieldFault} FieldFault
  */
 
+/** @typedef {import("../repack/repack.js").Trim} Trim */
+/** @typedef {Trim & { film_s: number }} Draft a part of a film, and the film's length */
 /** @typedef {ReturnType<typeof newUpload>} Upload */
 
 /** @type {Details} */
@@ -68,8 +71,18 @@ export function newUpload(number, details = NO_DETAILS) {
     /** Null for an upload of an earlier visit. */
     file: /** @type {File | null} */ (null),
     fileName: "",
+    /** Size of what is sent; of a part of a film it is an estimate. */
     size_bytes: 0,
+    file_bytes: 0,
     contentType: "",
+    /** Format of a file that is repacked to MP4 while it is sent. */
+    repackedFrom: /** @type {import("../preflight/containers.js").Container | null} */ (null),
+    /** Part of the film that is sent; null for all of it. */
+    trim: /** @type {Trim | null} */ (null),
+    /** Part that is being chosen, while the sending is paused. */
+    draft: /** @type {Draft | null} */ (null),
+    /** Picture of a film of sound alone, in JSON, which stays the same if the upload continues. */
+    still: "",
     /** Distinguishes files of the same name and size. */
     fingerprint: "",
     /** Key in storage; empty until the portal has issued it. */
@@ -117,7 +130,8 @@ export function newUpload(number, details = NO_DETAILS) {
 export function restoredUpload(number, { isStored, ...known }) {
   const details = { ...NO_DETAILS, ...known.details };
   const request = known.request && { ...NO_DETAILS, ...known.request };
-  const upload = { ...newUpload(number, details), ...known, details, request };
+  const file_bytes = known.file_bytes ?? known.size_bytes;
+  const upload = { ...newUpload(number, details), ...known, file_bytes, details, request };
   return withArrived(upload, isStored, null);
 }
 
@@ -139,13 +153,15 @@ export function withArrived(upload, isStored, arrived_bytes) {
  * @returns {Upload} to be queued
  */
 export function withFile(upload, { file, id, saved_at }) {
-  const { name: fileName, size: size_bytes } = file;
+  const { name: fileName, size: file_bytes } = file;
+  const size_bytes = is.isUnfinished(upload) ? upload.size_bytes : file_bytes;
   const faults = is.without(upload.faults, "/file");
   const withNewFile = {
     ...upload,
     file,
     fileName,
     size_bytes,
+    file_bytes,
     faults,
     inspection: null,
     picture: "",
@@ -153,8 +169,10 @@ export function withFile(upload, { file, id, saved_at }) {
   // A pending request to publish stays valid for a file that became unreadable.
   if (!is.lacksFile(upload)) withNewFile.publishing = "";
   if (is.isUnfinished(upload)) return is.isUnusable(upload) ? restarted(withNewFile) : withNewFile;
-  const contentType = contentTypeOf(file) ?? "";
-  const newTransfer = { ...restarted(withNewFile), id, contentType, fingerprint: "", saved_at };
+  const repackedFrom = repackableByName(file.name);
+  const contentType = repackedFrom ? "video/mp4" : (contentTypeOf(file) ?? "");
+  const kind = { contentType, repackedFrom, still: "", trim: null };
+  const newTransfer = { ...restarted(withNewFile), id, ...kind, fingerprint: "", saved_at };
   return prefilled({ ...newTransfer, arrived_bytes: null, publishError: "" });
 }
 
@@ -177,11 +195,39 @@ export function restarted(upload) {
   return { ...upload, key: "", sent_bytes: 0, request: null };
 }
 
+/**
+ * Pause the upload while a part of its film is chosen.
+ * @param {Upload} upload @param {Draft} draft @returns {Upload}
+ */
+export function withDraft(upload, draft) {
+  if (!is.canTrim(upload)) return upload;
+  const phase = is.isInFlight(upload) ? "paused" : upload.phase;
+  return { ...upload, draft, phase, failure: phase === "paused" ? null : upload.failure };
+}
+
+/**
+ * Restart the upload with the part that was chosen, or with the whole film.
+ * @param {Upload} upload @param {{ id: string, now: number, isWhole: boolean }} choice
+ * @returns {Upload}
+ */
+export function trimmed(upload, { id, now, isWhole }) {
+  const { draft, file_bytes } = upload;
+  if (!draft || !is.canTrim(upload)) return upload;
+  const { start_s, end_s, film_s } = draft;
+  const isAll = isWhole || (start_s <= 0 && end_s >= film_s);
+  if (isAll && !upload.trim) return queued(upload);
+  const share = isAll ? 1 : (end_s - start_s) / film_s;
+  const size_bytes = Math.max(Math.round(file_bytes * share), 1);
+  const trim = isAll ? null : { start_s, end_s };
+  const next = { ...restarted(upload), id, saved_at: now, size_bytes, trim, still: "" };
+  return queued({ ...next, arrived_bytes: null });
+}
+
 /** Let the upload wait for its turn. @param {Upload} upload @returns {Upload} */
 export function queued(upload) {
   // An interrupted single PUT stores nothing.
   const sent_bytes = is.isSentWhole(upload) ? 0 : upload.sent_bytes;
-  return { ...upload, phase: "waiting", failure: null, sent_bytes, rate: NO_RATE };
+  return { ...upload, phase: "waiting", draft: null, failure: null, sent_bytes, rate: NO_RATE };
 }
 
 /**
