@@ -69,9 +69,11 @@ export class DetailsForm {
     const page = { urls: this.urls, limits, blank: details };
     this.#store = new Store(page, (...states) => this.#draw(...states), signal);
     const { key, name: fileName, request, started_at: saved_at } = saved;
-    const file = { fileName, size_bytes, contentType: "video/mp4", fingerprint: "", picture: "" };
+    const sizes = { size_bytes, file_bytes: size_bytes };
+    const file = { fileName, ...sizes, contentType: "video/mp4", fingerprint: "", picture: "" };
+    const asItIs = { repackedFrom: null, trim: null, still: "" };
     // Without an id it isn't saved for the upload page.
-    const upload = { id: "", key, ...file, isStored: true, details, request, saved_at };
+    const upload = { id: "", key, ...file, ...asItIs, isStored: true, details, request, saved_at };
     this.#store.dispatch({ type: "restored", saved: [upload] });
   }
 
