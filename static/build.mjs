@@ -14,34 +14,38 @@ import { build } from "esbuild";
 const here = path.dirname(fileURLToPath(import.meta.url));
 const dist = path.join(here, "dist");
 
-/** Bundles the entry points; what is imported on demand becomes chunks of their own. */
-async function bundle() {
-  const result = await build({
+const ENTRY_POINTS = {
+  app: "src/main.js",
+  style: "css/main.css",
+  // Of one kind of page each, which links it itself.
+  api: "css/api.css",
+  captions: "css/captions.css",
+  cuts: "css/cuts.css",
+  "multi-select": "css/multi-select.css",
+  player: "css/player.css",
+  problem: "css/problem.css",
+  recording: "css/recording.css",
+  settings: "css/settings.css",
+  series: "css/series.css",
+  statistics: "css/statistics.css",
+  table: "css/table.css",
+  upload: "css/upload.css",
+  "upload-list": "css/upload-list.css",
+  watch: "css/watch.css",
+  workshop: "css/workshop.css",
+};
+/** Workers of the pages that upload and record, started by their addresses. */
+const WORKERS = {
+  preflight: "src/preflight/file-facts.js",
+  repack: "src/repack/worker.js",
+  spool: "src/recording/spool-worker.js",
+};
+
+/** Bundles entry points; what is imported on demand becomes chunks of their own. */
+function bundleOf(/** @type {Record<string, string>} */ entryPoints) {
+  return build({
     absWorkingDir: here,
-    entryPoints: {
-      app: "src/main.js",
-      style: "css/main.css",
-      // Of one kind of page each, which links it itself.
-      api: "css/api.css",
-      captions: "css/captions.css",
-      cuts: "css/cuts.css",
-      "multi-select": "css/multi-select.css",
-      player: "css/player.css",
-      problem: "css/problem.css",
-      recording: "css/recording.css",
-      settings: "css/settings.css",
-      series: "css/series.css",
-      statistics: "css/statistics.css",
-      table: "css/table.css",
-      upload: "css/upload.css",
-      "upload-list": "css/upload-list.css",
-      watch: "css/watch.css",
-      workshop: "css/workshop.css",
-      // Workers of the pages that upload and record, started by their addresses.
-      preflight: "src/preflight/file-facts.js",
-      repack: "src/repack/worker.js",
-      spool: "src/recording/spool-worker.js",
-    },
+    entryPoints,
     outdir: dist,
     entryNames: "[name]-[hash]",
     chunkNames: "chunk-[name]-[hash]",
@@ -58,10 +62,16 @@ async function bundle() {
     metafile: true,
     logLevel: "warning",
   });
-  await writeTexts(result.metafile);
+}
+
+/** Bundles pages and workers apart, so that no page loads what a worker needs of a package. */
+async function bundle() {
+  const { metafile: pages } = await bundleOf(ENTRY_POINTS);
+  const { metafile: workers } = await bundleOf(WORKERS);
+  await writeTexts(pages);
   /** @type {Record<string, string>} */
   const manifest = {};
-  for (const [file, output] of Object.entries(result.metafile.outputs)) {
+  for (const [file, output] of Object.entries({ ...pages.outputs, ...workers.outputs })) {
     const { name, ext } = path.parse(file);
     // Only what a template can name; chunks are named by the bundle itself.
     if (ext !== ".woff2" && (!output.entryPoint || name.startsWith("chunk-"))) continue;
