@@ -105,10 +105,14 @@ export class Film {
    */
   async begin(frame) {
     const { sampleRate } = this.#format;
-    if (sampleRate) this.soundDelay_s = await prepareSound(sampleRate);
     const sample = new VideoSample(frame, { timestamp: 0 });
-    await this.#output.start();
-    await this.#video.add(sample).finally(() => sample.close());
+    try {
+      if (sampleRate) this.soundDelay_s = await prepareSound(sampleRate);
+      await this.#output.start();
+      await this.#video.add(sample);
+    } finally {
+      sample.close();
+    }
   }
 
   /** Time of the last frame. */

@@ -66,13 +66,16 @@ async function readTrack(track, onData, signal) {
   // Of pictures, a busy page gets the last one.
   const options = track.kind === "audio" ? { maxBufferSize: WAITING_CHUNKS } : {};
   const reader = new Processor({ track, ...options }).readable.getReader();
-  signal.addEventListener("abort", () => reader.cancel());
   const clock = new CaptureClock();
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    if (signal.aborted) value.close();
-    else onData(value, clock.convert(value.timestamp / 1000));
+    if (signal.aborted) {
+      // To cancel without reading on would leave data open that waits in the stream.
+      value.close();
+      return reader.cancel();
+    }
+    onData(value, clock.convert(value.timestamp / 1000));
   }
 }
 

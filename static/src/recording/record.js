@@ -435,10 +435,11 @@ class RecordPage {
     const line = element(this.root, "[data-address]");
     line.hidden = !video;
     if (!video) return;
-    const { videoUrl = "", publicUrl = "" } = this.root.dataset;
+    const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
     const link = element(line, "[data-video]");
     const address = publicUrl.replace("VIDEO_ID", video.id);
     link.setAttribute("href", videoUrl.replace("VIDEO_ID", video.id));
+    element(this.root, "[data-edit]").setAttribute("href", editUrl.replace("VIDEO_ID", video.id));
     link.textContent = address;
     element(line, "[data-copies]").dataset.copies = address;
   }
