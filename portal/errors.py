@@ -217,16 +217,8 @@ class UploadNotStarted(Conflict, code="upload_not_started"):
     """No upload in parts is under way for this key. Start one with POST /api/uploads."""
 
 
-class UploadGrows(Conflict, code="upload_grows"):
-    """The upload was started without a size. Complete it with `?sizeBytes=`, the file's size."""
-
-
-class PartSizeNeeded(Conflict, code="part_size_needed"):
-    """The upload was started without a size. Ask with `?sizeBytes=`, at most `partSizeBytes`."""
-
-
-class UploadTooLarge(Conflict, code="upload_too_large"):
-    """The file is larger than this portal takes. Discard the upload, and send a smaller file."""
+class UploadSizeNeeded(Conflict, code="upload_size_needed"):
+    """The upload was started without a size. Give that of the part or file as `?sizeBytes=`."""
 
 
 class UploadGone(Conflict, code="upload_gone"):
@@ -313,14 +305,6 @@ class MetadataChanged(VersionConflict, code="metadata_changed"):
 
 class AccessChanged(VersionConflict, code="access_changed"):
     """Someone else has changed who may see this. Read it again, then decide what to send."""
-
-
-class ScheduleChanged(VersionConflict, code="schedule_changed"):
-    """Someone else has changed this video's schedule. Read it again, then decide what to send."""
-
-
-class LoudnessChanged(VersionConflict, code="loudness_changed"):
-    """The loudness of this video has changed. Read it again, then decide what to send."""
 
 
 class MembersChanged(VersionConflict, code="members_changed"):

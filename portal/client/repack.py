@@ -46,10 +46,8 @@ _GROWTH = 1.1
 _SPARE_BYTES = 64 * 1024**2
 _SAME_EACH_TIME = ("-fflags", "+bitexact", "-flags", "+bitexact")
 # A frame a second, with a key frame in each of the portal's segments.
-_STILL_ENCODER = (
-    *("-c:v", "libx264", "-preset", "veryfast", "-tune", "stillimage", "-crf", "18"),
-    *("-pix_fmt", "yuv420p", "-g", "4", "-bf", "0", "-threads", "1"),
-)
+_STILL_FRAMES = ("-g", "4", "-bf", "0", "-pix_fmt", "yuv420p", "-threads", "1")
+_X264 = ("-c:v", "libx264", "-preset", "veryfast", "-tune", "stillimage", "-crf", "18")
 # A cover is shown whole, with even sides of at most 1280 pixels. Its only frame is repeated.
 _FITTED = (
     "scale=1280:1280:force_original_aspect_ratio=decrease:force_divisible_by=2,setsar=1"
@@ -171,7 +169,8 @@ async def _repack(
         lines = textwrap.wrap(contents.title.strip() or file.stem, _TITLE_LINE_CHARS)
         (folder / _TITLE_FILE).write_text("\n".join(lines[:_MAX_TITLE_LINES]), encoding="utf-8")
         choices = [
-            (*_still(picture), *_copies(sounds), *_STILL_ENCODER) for picture in _pictures(contents)
+            (*_still(picture), *_copies(sounds), *_X264, *_STILL_FRAMES)
+            for picture in _pictures(contents)
         ]
         note = "Made a film of the sound, with a still picture; the sound is unchanged."
     for arguments in choices:
@@ -243,11 +242,9 @@ async def _run(
     )
     # Files such as AVI have decode times only.
     reading = [word for name, value in _READING.items() for word in (f"-{name}", value)]
+    source = (*general_options(), "-fflags", "+genpts", *reading, "-i", _address(file))
     await ffmpeg.run(
-        (
-            *(*general_options(), "-fflags", "+genpts", *reading, "-i", _address(file)),
-            *(*arguments, *_SAME_EACH_TIME, _address(target)),
-        ),
+        (*source, *arguments, *_SAME_EACH_TIME, _address(target)),
         timeout_s=timeout_s,
         on_progress=on_progress,
         cwd=target.parent,

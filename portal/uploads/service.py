@@ -188,8 +188,8 @@ async def sign_part(
     Raises:
         UploadNotStarted: no upload in parts is in progress.
         PartNotFound: the number is not one from 1 to the number of parts.
-        PartSizeNeeded: the upload grows, and the size is missing or not that of a part.
-        UploadTooLarge: the upload would grow beyond `max_bytes`.
+        UploadSizeNeeded: the upload grows, and the size is missing or not that of a part.
+        InvalidRequest: the upload would grow beyond `max_bytes`.
         StorageQuotaExceeded: the account has no room for the part.
     """
     upload = await _read_active(upload_id)
@@ -201,11 +201,14 @@ async def sign_part(
     if not upload.is_growing:
         size_bytes = size_of_part(int(number), upload.size_bytes)
     elif size_bytes is None or not 1 <= size_bytes <= SMALLEST_PART_BYTES:
-        raise errors.PartSizeNeeded
+        raise errors.UploadSizeNeeded
     else:
         reached_bytes = (int(number) - 1) * SMALLEST_PART_BYTES + size_bytes
         if max_bytes and reached_bytes > max_bytes:
-            raise errors.UploadTooLarge
+            fault = Message(
+                "The file is too large. The limit is %(limit)s bytes.", limit=numeral(max_bytes)
+            )
+            raise errors.InvalidRequest([errors.FieldError("/sizeBytes", fault)])
         if reached_bytes > upload.size_bytes:
             await grow(upload.id, reached_bytes, owner_id=upload.owner_id, quota=quota)
     return await storage.public.presign_part(
@@ -222,7 +225,7 @@ async def complete(
 
     Raises:
         UploadNotStarted: nothing was ever uploaded.
-        UploadGrows: the upload grows, and the size is missing.
+        UploadSizeNeeded: the upload grows, and the size is missing.
         PartsMissing: parts are missing, or have a wrong size.
         UploadGone: storage has neither the parts nor the file any more.
         UploadSizeDiffers: the file has another size than the announced one.
@@ -230,7 +233,7 @@ async def complete(
     upload = await _read_active(upload_id)
     if upload.is_growing:
         if size_bytes is None:
-            raise errors.UploadGrows
+            raise errors.UploadSizeNeeded
         await Upload.filter(id=upload_id, is_growing=True).update(
             size_bytes=size_bytes, is_growing=False
         )

@@ -37,13 +37,11 @@ window.AudioContext = class extends AudioContext {
 async def quiet_film(publish: Publish, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The id of a video with quiet sound."""
     wave = f"{LEVEL}*sin(2*PI*997*t)"
-    arguments = [
-        *("-f", "lavfi", "-i", "testsrc2=s=160x90:r=10"),
-        *("-f", "lavfi", "-i", f"aevalsrc='{wave}|{wave}':s=48000"),
-        *("-t", "10", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "20"),
-        *("-c:a", "aac", "-b:a", "160k"),
-    ]
-    path = run_ffmpeg(tmp_path_factory.mktemp("quiet") / "quiet.mp4", *arguments)
+    picture = ("-f", "lavfi", "-i", "testsrc2=s=160x90:r=10")
+    sound = ("-f", "lavfi", "-i", f"aevalsrc='{wave}|{wave}':s=48000")
+    codecs = ("-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac")
+    target = tmp_path_factory.mktemp("quiet") / "quiet.mp4"
+    path = run_ffmpeg(target, *picture, *sound, "-t", "10", "-g", "20", *codecs, "-b:a", "160k")
     return await publish(path, "A quiet film", until="ready")
 
 

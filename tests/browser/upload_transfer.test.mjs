@@ -406,9 +406,9 @@ test("growing content that goes on after an interruption sends the missing parts
 
 test("a refusal ends growing content that waits for its next part", async () => {
   const storage = new FakeStorage();
-  storage.api.signPart = async () => Promise.reject(new Refused(409, { code: "upload_too_large" }));
+  storage.api.signPart = async () => Promise.reject(new Refused(422, { code: "validation_failed" }));
   const transfer = new GrowingTransfer({ content: contentOf(1, false), key: "" }, storage.api);
-  await assert.rejects(storage.run(transfer), { code: "upload_too_large" });
+  await assert.rejects(storage.run(transfer), { code: "validation_failed" });
 });
 
 test("an unreadable file is distinguished from a broken connection", async () => {

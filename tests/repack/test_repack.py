@@ -44,18 +44,14 @@ FILES = {
     ),
     "vp9/AcademySoftwareFoundation_EncodingGuidelines__test420-test_8_420-vp9.mp4": ("mkv", "webm"),
 }
+FRAGMENTS = ("-movflags", "frag_keyframe+empty_moov")
+UNEVEN = ("-vf", "select='mod(n,7)'", "-fps_mode", "vfr")
 MADE = {
     "b-frames.mkv": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac"),
     "b-frames.mp4": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac"),
     "b-frames.mov": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac"),
-    "fragmented.mp4": (
-        *(*PICTURE, *SOUND, *X264, "-c:a", "aac"),
-        *("-movflags", "frag_keyframe+empty_moov"),
-    ),
-    "vfr.mp4": (
-        *(*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac"),
-        *("-vf", "select='mod(n,7)'", "-fps_mode", "vfr"),
-    ),
+    "fragmented.mp4": (*PICTURE, *SOUND, *X264, "-c:a", "aac", *FRAGMENTS),
+    "vfr.mp4": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac", *UNEVEN),
     "b-frames.ts": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "aac"),
     "b-frames.m2ts": (*PICTURE, *SOUND, *B_FRAMES, "-c:a", "ac3"),
     "late-sound.mkv": (*PICTURE, "-itsoffset", "0.4", *SOUND, *B_FRAMES, "-c:a", "libmp3lame"),

@@ -17,10 +17,16 @@ from portal.database.connection import execute
 from portal.database.event_models import Event
 from portal.database.models import Deletion, Video, VideoStatus, Visibility
 from portal.database.work_models import Schedule
-from portal.errors import InvalidRequest, NotAllowed, ScheduleChanged
+from portal.errors import InvalidRequest, NotAllowed
 from portal.features.deletion.service import delete_undoably, undo_deletion
 from portal.features.schedule import service
-from portal.features.schedule.service import Times, apply_due, read_times, save_times
+from portal.features.schedule.service import (
+    ScheduleChanged,
+    Times,
+    apply_due,
+    read_times,
+    save_times,
+)
 from portal.videos.visibility import recorded_access
 from portal.worker.run import worker_tasks
 

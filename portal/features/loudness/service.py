@@ -7,10 +7,14 @@ from uuid import UUID
 
 from portal.database.connection import transaction
 from portal.database.models import Publication, Video
-from portal.errors import LoudnessChanged
+from portal.errors import VersionConflict
 from portal.events.log import AuditAction, record_action
 from portal.transcoding.encoding.loudness import LOUDNESS_COLUMNS, Loudness
 from portal.videos.reading import check_version, get_video, locked_video
+
+
+class LoudnessChanged(VersionConflict, code="loudness_changed"):
+    """The loudness of this video has changed. Read it again, then decide what to send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

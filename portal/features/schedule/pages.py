@@ -15,9 +15,9 @@ from werkzeug.datastructures import MultiDict
 
 from portal.accounts.permissions import Action, audience_of
 from portal.database.models import Video
-from portal.errors import InvalidRequest, ScheduleChanged
+from portal.errors import InvalidRequest
 from portal.features.schedule.api import ScheduleRecord
-from portal.features.schedule.service import Times, read_times, save_times
+from portal.features.schedule.service import ScheduleChanged, Times, read_times, save_times
 from portal.features.workshop.pages import redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
 from portal.http.schemas.validation import recorded_shape, validated

@@ -17,7 +17,7 @@ from portal.database.connection import execute, fetch_rows, lock_video, server_t
 from portal.database.models import Video, Visibility
 from portal.database.outages import is_outage
 from portal.database.work_models import Schedule
-from portal.errors import FieldError, InvalidRequest, MissingScope, NotAllowed, ScheduleChanged
+from portal.errors import FieldError, InvalidRequest, MissingScope, NotAllowed, VersionConflict
 from portal.events.log import (
     PORTAL,
     AuditAction,
@@ -43,6 +43,10 @@ WHERE least(publish_at, unpublish_at, delete_at) <= now()
   OR noticed_at IS NULL AND delete_at <= now() + %s
 ORDER BY least(publish_at, unpublish_at, delete_at), video_id
 """
+
+
+class ScheduleChanged(VersionConflict, code="schedule_changed"):
+    """Someone else has changed this video's schedule. Read it again, then decide what to send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
