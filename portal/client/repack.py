@@ -65,7 +65,7 @@ _TITLE = (
 
 _DISK_FULL = "No space left on device"
 
-# Callback with the seconds of the film that were repacked, and its length.
+# Callback for progress, with the seconds of the film that are repacked so far, and its length.
 OnRepacked = Callable[[int, int], None]
 
 
@@ -93,9 +93,10 @@ class Contents:
 
 @asynccontextmanager
 async def repacked(file: Path, *, on_repacked: OnRepacked) -> AsyncIterator[Sendable]:
-    """Repack a file into a temporary one with its name, which is removed at the end.
+    """Copy a file's tracks into a temporary MP4 or QuickTime file, removed when the context ends.
 
-    Raises `PortalFailure`.
+    Its name is that of the file, with another extension. Raises `PortalFailure` if the file can't
+    be read or repacked, or the disk is full.
     """
     contents = await examine(file)
     with _temporary_folder(file) as folder:

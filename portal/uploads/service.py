@@ -154,9 +154,9 @@ async def start(
 async def grow(
     upload_id: UUID, size_bytes: int, *, owner_id: UUID | None, quota: Quota = NO_QUOTA
 ) -> None:
-    """Let a growing upload have at least this size so far.
+    """Raise the size of a growing upload to this total; a smaller one changes nothing.
 
-    Raises `StorageQuotaExceeded` if there is no room.
+    Raises `StorageQuotaExceeded` if its owner has no room for it.
     """
     async with transaction():
         await require_start(owner_id, quota, upload_id=upload_id, size_bytes=size_bytes)
@@ -183,7 +183,8 @@ async def sign_part(
 ) -> str:
     """Return the address to PUT a part to.
 
-    A part of a growing upload has `size_bytes`, and ends at most at `max_bytes`, unless that is 0.
+    `size_bytes` is the size of the part, which only a growing upload needs. With it, the upload may
+    have `max_bytes` in all; 0 is no limit.
 
     Raises:
         UploadNotStarted: no upload in parts is in progress.

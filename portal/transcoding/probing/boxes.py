@@ -134,9 +134,10 @@ class Outline:
         return are_alike(self._media_edits)
 
     def is_read_as_edited(self, lead_s: float) -> bool:
-        """Return whether FFmpeg reads fragments as their edit lists say, without an option.
+        """Return whether FFmpeg shows a file of fragments as its edit lists say, by itself.
 
-        `lead_s` is the length of what stands before the edits.
+        It does if the lists hide nothing: no `lead_s` seconds of media before the first shown
+        frame, and no end before that of the track. It is False for a file without fragments.
         """
         is_whole = lead_s < _LEAST_LEAD_S and are_open(self._media_edits)
         return self.is_fragmented and is_whole
@@ -389,8 +390,8 @@ def fragment_offsets(
 ) -> list[int] | None:
     """Return the composition offset of each sample of a fragmented track, in ticks.
 
-    The result is None unless the fragments have exactly this number of samples, or if they are too
-    many to be read. Source: ISO/IEC 14496-12, 8.8. Raises FFmpegError.
+    `track` is the track's number in the file. The result is None unless its fragments have exactly
+    this number of samples, or if there are too many fragments to be read. Source: ISO/IEC 14496-12, 8.8. Raises FFmpegError.
     """
     offsets: list[int] = []
     with _open_raw(request, _WINDOW_BYTES) as container, suppress(_OutOfBudget):

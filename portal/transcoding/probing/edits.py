@@ -84,9 +84,10 @@ class TimeLine:
         return spans
 
     def ends_s(self, stream: Any) -> float | None:
-        """Return when the edit of a track ends, in seconds of the film, if samples may follow.
+        """Return when a track stops being shown, in seconds of the film.
 
-        Only in a file of fragments does an edit that FFmpeg doesn't end have a duration.
+        The result is None if FFmpeg stops there by itself, or the track is shown to its end. In a
+        file of fragments, FFmpeg goes on after the end of an edit.
         """
         edits = self.edits.get(stream.id, ())
         if not (self.is_open and edits and edits[-1].duration_s):

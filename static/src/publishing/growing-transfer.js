@@ -22,6 +22,10 @@ const CONTENT_TYPE = "video/mp4";
  *   parts: (part_bytes: number, signal: AbortSignal) => AsyncIterable<Blob> }} Content
  */
 
+/**
+ * Transfer of one upload of unknown size. A new one with the key of an earlier transfer continues it:
+ * parts that storage has already aren't sent again.
+ */
 export class GrowingTransfer {
   #signal = new AbortController().signal;
   /** @type {Report} */
@@ -41,7 +45,8 @@ export class GrowingTransfer {
   }
 
   /**
-   * Transfer the content until storage has confirmed the whole of it. May run again after an abort.
+   * Transfer the content until storage has confirmed the whole of it. After an abort or an error, it
+   * may run again, and sends what storage lacks.
    * @param {Report} report @param {AbortSignal} signal rejects with its reason
    * @returns {Promise<void>}
    */

@@ -107,7 +107,7 @@ export function sizeOf(upload, number) {
  *   ascending order; the signal rejects with the first error of `send`
  * @param {number} partSizeBytes size of each part but the last
  * @param {(part: Part, signal: AbortSignal) => Promise<void>} send
- * @param {AbortSignal} signal rejects with its reason
+ * @param {AbortSignal} signal stops all; its reason is thrown
  * @throws {Error} the first error that `send` throws
  */
 export async function sendParts(parts, partSizeBytes, send, signal) {

@@ -26,8 +26,8 @@ const Processor = /** @type {any} */ (globalThis).MediaStreamTrackProcessor;
 export const canReadTracks = Boolean(Processor);
 
 /**
- * Clock of a track, converted to that of the page. Each track counts from an origin of its own, and
- * a busy page gets what was captured late, never early: the least delay is the difference of the two.
+ * Conversion of a track's clock to the page's. Each track counts from an origin of its own. A busy
+ * page gets captured data late, never early, so the least delay of late is the clocks' difference.
  */
 export class CaptureClock {
   #least_ms = Number.POSITIVE_INFINITY;

@@ -28,7 +28,11 @@ export class RepackedContent {
     this.name = mp4NameOf(file.name);
   }
 
-  /** Return how much of the source so many bytes of the film are. @param {number} sent_bytes */
+  /**
+   * Return the bytes of the source from which the first `sent_bytes` of the repacked film were made,
+   * by estimate.
+   * @param {number} sent_bytes
+   */
   sourceBytesOf(sent_bytes) {
     const made_bytes = Math.max(this.#made_bytes, sent_bytes, 1);
     return Math.round((sent_bytes / made_bytes) * this.#share * this.size_bytes);
