@@ -391,7 +391,8 @@ def fragment_offsets(
     """Return the composition offset of each sample of a fragmented track, in ticks.
 
     `track` is the track's number in the file. The result is None unless its fragments have exactly
-    this number of samples, or if there are too many fragments to be read. Source: ISO/IEC 14496-12, 8.8. Raises FFmpegError.
+    this number of samples, or if there are too many fragments to be read. Source: ISO/IEC 14496-12,
+    8.8. Raises FFmpegError.
     """
     offsets: list[int] = []
     with _open_raw(request, _WINDOW_BYTES) as container, suppress(_OutOfBudget):

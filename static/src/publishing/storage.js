@@ -104,7 +104,7 @@ export function sizeOf(upload, number) {
 /**
  * Send parts, several at the same time.
  * @param {(signal: AbortSignal) => AsyncIterable<Part> | Iterable<Part>} parts returns the parts in
- *   ascending order; the signal rejects with the first error of `send`
+ *   ascending order; its signal is aborted by the first error of `send`
  * @param {number} partSizeBytes size of each part but the last
  * @param {(part: Part, signal: AbortSignal) => Promise<void>} send
  * @param {AbortSignal} signal stops all; its reason is thrown

@@ -27,7 +27,7 @@ export const canReadTracks = Boolean(Processor);
 
 /**
  * Conversion of a track's clock to the page's. Each track counts from an origin of its own. A busy
- * page gets captured data late, never early, so the least delay of late is the clocks' difference.
+ * page gets captured data late, never early, so the least delay is the clocks' difference.
  */
 export class CaptureClock {
   #least_ms = Number.POSITIVE_INFINITY;
