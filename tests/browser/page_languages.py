@@ -28,8 +28,8 @@ UNTRANSLATED = r"""(words) => {
             rest = rest.replace(/\[[^[\]]*\]/g, " ");
         }
         // Numbers with units, names of formats, and qualities.
-        const units = /\d[\d.,:]*\s?(kB|MB|GB|bytes?|fps|kbit\/s|Mbit\/s|[a-z]|%)(?!\p{L})/gu;
-        rest = rest.replace(units, " ");
+        const units = "kB|MB|GB|LUFS|LU|dBTP|bytes?|fps|kbit/s|Mbit/s|[a-z]|%";
+        rest = rest.replace(new RegExp(`\\d[\\d.,:]*\\s?(${units})(?!\\p{L})`, "gu"), " ");
         rest = rest.replace(/\b(AAC|API|H\.264|HLS|JSON|MP4|HEVC|WebVTT|SubRip|VTT|\d+p)\b/g, " ");
         if (/\p{L}{2,}/u.test(rest)) found.add(`${place}: ${text.trim().replace(/\s+/g, " ")}`);
     };

@@ -39,7 +39,9 @@ async def test_owner_closes_the_portal_and_invites_an_editor(
     # Open: everything is offered to everyone, and a quiet line says so.
     await page.goto(video)
     await expect(page.get_by_role("link", name="Edit")).to_be_visible()
-    await expect(navigation(page).get_by_role("link")).to_have_text(["Library", "Upload", "API"])
+    await expect(navigation(page).get_by_role("link")).to_have_text(
+        ["Library", "Upload", "Record", "API"]
+    )
     await page.get_by_role("link", name="Set up accounts").click()
     await suits_everyone(page, "set-up")
     await page.get_by_label("Email address").fill(LONG_ADDRESS)

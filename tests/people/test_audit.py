@@ -258,6 +258,10 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     planning = sender.ask("PUT", f"{path}/schedule", json=times, headers=anyway)
     detail = {"unpublish_at": "2030-01-01T00:00:00.000000Z"}
     await expect(planning, 200, "video.schedule_changed", **own, detail=detail)
+    as_it_is = {"evenLoudness": False}
+    switching = sender.ask("PUT", f"{path}/loudness", json=as_it_is, headers=anyway)
+    detail = {"even_loudness": "off"}
+    await expect(switching, 200, "video.loudness_changed", **own, detail=detail)
     for former, state in (("waiting", "refused"), ("refused", "waiting"), ("waiting", "approved")):
         await change_video(video_id, approval=former)
         body = {"state": state, "reason": "Too loud"}
