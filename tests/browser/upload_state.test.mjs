@@ -181,6 +181,9 @@ test("a file in another container is sent as MP4, and its line names the contain
   const [upload] = after(start(), chosen(film("film.mkv", "video/x-matroska"))).uploads;
   assert.equal(upload.contentType, "video/mp4");
   assert.equal(noteOf(upload).text, "Repacked from Matroska, nothing is lost");
+  const findings = [{ code: "subtitles", weight: "info", title: "", text: "" }];
+  const withSubtitles = { ...upload, inspection: { facts: "", findings } };
+  assert.equal(noteOf(withSubtitles).text, "Repacked from Matroska, without its subtitles");
   assert.equal(is.isSentWhole(upload), false);
 });
 

@@ -199,7 +199,7 @@ export function noteOf(upload) {
 }
 
 /** @param {Upload} upload */
-function repackedText({ repackedFrom, trim }) {
+function repackedText({ repackedFrom, trim, inspection }) {
   if (trim) {
     const { start_s, end_s } = trim;
     const times = { start: formatBriefTime(start_s), end: formatBriefTime(end_s) };
@@ -208,6 +208,10 @@ function repackedText({ repackedFrom, trim }) {
   }
   if (!repackedFrom) return "";
   const { format } = formatOf(repackedFrom);
+  if (inspection?.findings.some(({ code }) => code === "subtitles")) {
+    // Translators: format of a file, such as "Matroska".
+    return gettext("Repacked from %(format)s, without its subtitles", { format });
+  }
   // Translators: format of a file, such as "Matroska".
   return gettext("Repacked from %(format)s, nothing is lost", { format });
 }
