@@ -106,6 +106,7 @@ async def test_shell_publishes_repeats_replaces_changes_and_deletes(
     assert out.endswith("}live\n")
     out = await in_shell(portal, folder, example("Publish, hide and delete at a time", "sh"))
     assert out == "2030-01-31T12:00:00.000000Z\n"
+    assert float(await in_shell(portal, folder, example("Loudness", "sh"))) == 0
     assert await in_shell(portal, folder, example("Series", "sh")) == "1\n"
     out = await in_shell(portal, folder, example("Change, hide and delete", "sh"))
     assert '"passthrough":"order 17"' in out
