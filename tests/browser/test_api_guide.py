@@ -115,7 +115,7 @@ async def test_shell_publishes_repeats_replaces_changes_and_deletes(
 
 async def test_shell_uploads_in_parts(portal: LivePortal, folder: Path) -> None:
     out = await in_shell(portal, folder, example("Publish from a shell", "sh", 1))
-    assert json.loads(out)["state"] == "stored"
+    assert '"state":"stored"' in out.replace(" ", ""), out
 
 
 async def test_shell_imports_and_lists(portal: LivePortal, folder: Path) -> None:
