@@ -61,7 +61,8 @@ _UNHEARD = re.compile(
     rb"\[in#.*\[verbose\]   Input stream #\d+:(\d+) \(audio\):.*?; 0 frames decoded;"
 )
 _CORRUPT = re.compile(rb"\[vist#0:.*corrupt decoded frame")
-# Figures in the summary of the filter `ebur128`, whose lines have no level.
+# Figures in the summary of the filter `ebur128`, whose lines have no level. The last line of a part
+# gets its end with the next part: before that, another thread's message may follow on the line.
 _LOUDNESS = re.compile(rb" +(I|LRA|Peak): +(-?[0-9.]+|-?inf|nan) (?:LUFS|LU|dBFS)")
 # Linux repeats this signal every second, and ffmpeg counts signals. No other process sends it any:
 # it has a separate session, and a run that this module ends is not judged by its log.
@@ -134,7 +135,7 @@ class FfmpegLog:
             self._read_line(line)
 
     def _read_line(self, line: bytes) -> None:
-        if (match := _LOUDNESS.fullmatch(line)) is not None:
+        if (match := _LOUDNESS.match(line)) is not None:
             self.report.loudness[match[1].decode()] = float(match[2])
         elif _NO_COMPLAINT.search(line) is None or _SIGNAL_LINE in line:
             self.report.corrupt_frames += _CORRUPT.search(line) is not None

@@ -51,6 +51,18 @@ def test_the_log_keeps_complaints_however_they_come() -> None:
     assert log.report == RunReport(frames_decoded=8, decode_errors=1)
 
 
+def test_the_log_reads_loudness_from_lines_that_another_thread_goes_on_with() -> None:
+    log = FfmpegLog()
+    log.feed(
+        b"[Parsed_ebur128_1 @ 0x1] [info] Summary:\n\n  Integrated loudness:\n"
+        b"    I:         -18.7 LUFS\n    Threshold: -28.7 LUFS\n\n  Loudness range:\n"
+        b"    LRA:         0.0 LU\n    LRA high:    3.0 LUFSEncoder thread received EOF\n"
+        b"[Parsed_ebur128_1 @ 0x1] [info] \n\n  True peak:\n"
+        b"    Peak:      -18.1 dBFSAll streams finished\n"
+    )
+    assert log.report.loudness == {"I": -18.7, "LRA": 0.0, "Peak": -18.1}
+
+
 @pytest.mark.parametrize(
     ("code", "limits"),
     [
