@@ -21,17 +21,21 @@ def _carried(container_format: str) -> set[str]:
         return set(output.supported_codecs)
 
 
-def _describe(stream: Any, carried: dict[str, set[str]]) -> dict[str, Any]:
-    """Return the facts about a track, with the formats into which it can be copied."""
+def _describe(stream: Any, carried: dict[str, set[str]], decoders: set[str]) -> dict[str, Any]:
+    """Return the facts about a track, with the formats into which it can be copied.
+
+    None of them fits a picture that the portal doesn't decode.
+    """
     codec = stream.codec_context.codec if stream.codec_context else None
     names = {codec.name, codec.canonical_name} if codec else set()
+    is_decoded = stream.type != "video" or bool(names & decoders)
     return {
         "index": stream.index,
         "kind": stream.type,
         "codec": codec.canonical_name if codec else "an unknown codec",
         "is_cover": bool(stream.disposition & Disposition.attached_pic),
         "is_text": stream.type == "subtitle" and bool(codec and codec.text_sub),
-        "fits": [name for name, codecs in carried.items() if names & codecs],
+        "fits": [name for name, codecs in carried.items() if is_decoded and names & codecs],
     }
 
 
@@ -40,6 +44,7 @@ def main() -> None:
     request = json.load(sys.stdin)
     av.logging.set_level(None)
     carried = {name: _carried(name) for name in request["formats"]}
+    decoders = set(request["decoders"].split(","))
     try:
         with av.open(
             request["address"], options=request["options"], metadata_errors="replace"
@@ -49,7 +54,7 @@ def main() -> None:
                 "title": container.metadata.get("title", ""),
                 "duration_s": (container.duration or 0) / av.time_base,
                 "tracks": [
-                    _describe(stream, carried)
+                    _describe(stream, carried, decoders)
                     for stream in container.streams
                     if stream.type in _KINDS
                 ],

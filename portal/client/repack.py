@@ -2,7 +2,7 @@
 
 Begin with `repacked`. Pictures and sound are copied, and subtitles of text converted. Sound alone
 becomes a film with a still picture: the file's cover, or its title. Codecs that neither container
-carries are refused. The bytes are the same at each repetition.
+carries, or the portal doesn't decode, are refused. The bytes are the same at each repetition.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from portal.processes import child
 from portal.transcoding.encoding import ffmpeg
 from portal.transcoding.encoding.command import general_options
 from portal.transcoding.errors import TranscodeFailed
+from portal.transcoding.probing.probe import DECODERS
 
 # Extensions by the format that ffmpeg writes, the preferred one first.
 _FORMATS = {"mp4": ".mp4", "mov": ".mov"}
@@ -108,7 +109,12 @@ async def examine(file: Path) -> Contents:
     limits = child.Limits(
         nice=0, memory_bytes=_MEMORY_BYTES, cpu_s=math.ceil(_EXAMINE_S), file_bytes=1
     )
-    request = {"address": _address(file), "options": _READING, "formats": list(_FORMATS)}
+    request = {
+        "address": _address(file),
+        "options": _READING,
+        "formats": list(_FORMATS),
+        "decoders": DECODERS,
+    }
     process = await child.spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
     try:
         async with asyncio.timeout(_EXAMINE_S), task_group() as tasks:
@@ -186,15 +192,14 @@ async def _repack(
 
 
 def _target_format(file: Path, tracks: Sequence[dict[str, Any]]) -> str:
-    """Return the first format that carries all tracks."""
+    """Return the first format that carries all tracks. Raises `PortalFailure` if there is none."""
     for name in _FORMATS:
         if all(name in track["fits"] for track in tracks):
             return name
     codecs = {track["codec"] for track in tracks if list(_FORMATS)[-1] not in track["fits"]}
     raise PortalFailure(
-        f"{file.name} contains {' and '.join(sorted(codecs))}, which can't be in an MP4 or "
-        "QuickTime file. Convert it to H.264 and AAC, for example with HandBrake "
-        "(https://handbrake.fr)."
+        f"{file.name} contains {' and '.join(sorted(codecs))}, which the portal doesn't take. "
+        "Convert it to H.264 and AAC, for example with HandBrake (https://handbrake.fr)."
     )
 
 

@@ -183,7 +183,7 @@ test("a file in another container is sent as MP4, and its line names the contain
   assert.equal(noteOf(upload).text, "Repacked from Matroska, nothing is lost");
   const findings = [{ code: "subtitles", weight: "info", title: "", text: "" }];
   const withSubtitles = { ...upload, inspection: { facts: "", findings } };
-  assert.equal(noteOf(withSubtitles).text, "Repacked from Matroska, without its subtitles");
+  assert.equal(noteOf(withSubtitles).text, "Repacked from Matroska, without subtitles that are pictures");
   assert.equal(is.isSentWhole(upload), false);
 });
 

@@ -11,6 +11,7 @@ from typing import Any
 import av
 import pytest
 from front_end import install_tools, run_node
+from published import probe
 from running_portal import run_ffmpeg
 
 from portal.transcoding.probing.edits import OPEN_EDITS
@@ -89,6 +90,11 @@ def repack(source: Path, result: Path, **trim: float) -> dict[str, Any]:
     return report
 
 
+def codec_of(path: Path) -> str:
+    with av.open(str(path)) as container:
+        return container.streams.video[0].codec.canonical_name
+
+
 def frames_of(path: Path) -> list[tuple[Fraction, str]]:
     """Return the time and the picture of each frame."""
     with av.open(str(path), options=OPEN_EDITS) as container:
@@ -136,11 +142,14 @@ def _in_microseconds(frames: list[tuple[Fraction, str]], first: Fraction) -> lis
 
 
 @pytest.mark.parametrize("name", [name for name in MADE if not name.endswith(("mp4", "mov"))])
-def test_frames_of_made_files_are_kept(name: str, tmp_path: Path) -> None:
+async def test_frames_of_made_files_are_kept_and_the_portal_takes_them(
+    name: str, tmp_path: Path
+) -> None:
     source = run_ffmpeg(tmp_path / name, *MADE[name])
     result = tmp_path / "result.mp4"
     assert repack(source, result)["failure"] == ""
     check_same(source, result)
+    assert (await probe(result)).video.codec == codec_of(source)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ _ENCODED_PIXELS_PER_S = 175_000_000
 _DECODED_PIXELS_PER_S = {
     "h264": 600_000_000,
     "hevc": 500_000_000,
+    "vp8": 700_000_000,
     "vp9": 700_000_000,
     "av1": 700_000_000,
     "mpeg4": 700_000_000,
@@ -115,9 +116,10 @@ _BUFFER_S = 1.5
 #   H.264 (x264 medium)     1.2 to 1.5    HEVC (x265 fast)       1.2 to 1.8
 #   VP9 (libvpx, speed 5)   1.4 to 2.5    AV1 (SVT, preset 9)    1.7 to 2.2
 #
-# H.264 sources get a factor of 1, because the gain is not visible. For other codecs (ProRes, MJPEG)
+# H.264 sources get a factor of 1, because the gain is not visible, and so do those in VP8, which
+# doesn't compress better. For other codecs (ProRes, MJPEG)
 # nothing was measured; their bit rates are so high that the caps above apply first.
-_WORTH_IN_H264 = {"h264": 1.0, "hevc": 2.0, "vp9": 2.5, "av1": 2.25}
+_WORTH_IN_H264 = {"h264": 1.0, "vp8": 1.0, "hevc": 2.0, "vp9": 2.5, "av1": 2.25}
 # Least bit rate, as a share of a rung's cap: still pictures take nearly no bits in the source, but
 # have a key frame at the start of each segment here.
 _MIN_CAP_SHARE = 0.05

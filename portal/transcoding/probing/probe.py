@@ -45,11 +45,11 @@ _PERSISTENT = {
     "reconnect_on_http_error": "429,5xx",
     "reconnect_delay_max": str(_RECONNECT_MAX_S),
 }
-# FFmpeg's decoders for what cameras, phones, screen recorders and editing programs write. Rare
-# decoders have had most of the faults that hostile files exploit.
+# FFmpeg's decoders for what cameras, phones, browsers, screen recorders and editing programs write.
+# Rare decoders have had most of the faults that hostile files exploit.
 DECODERS = (
-    "aic,av1,dnxhd,dvvideo,h263,h264,hevc,jpeg2000,libdav1d,mjpeg,mpeg2video,mpeg4,png,prores,"
-    "qtrle,vp9,vvc,"
+    "aic,av1,dnxhd,dvvideo,h263,h264,hevc,jpeg2000,libdav1d,mjpeg,mpeg1video,mpeg2video,mpeg4,png,"
+    "prores,qtrle,vp8,vp9,vvc,"
     "aac,ac3,alac,als,amrnb,eac3,flac,mp3,mp3float,opus,vorbis,wmav2,"
     "pcm_alaw,pcm_f32be,pcm_f32le,pcm_f64be,pcm_f64le,pcm_mulaw,pcm_s8,pcm_s16be,pcm_s16le,"
     "pcm_s24be,pcm_s24le,pcm_s32be,pcm_s32le,pcm_u8,"

@@ -65,7 +65,7 @@ export async function examineRepacked(file) {
   const input = new Input({ source: new BlobSource(file), formats: FORMATS });
   try {
     await readTracks(input);
-    const { subtitles } = await readMatroska(file);
+    const { pictures: subtitles } = await readMatroska(file);
     return { ...(await factsOf(input, new ArrayBuffer(0), "")), isRepacked: true, subtitles };
   } catch (error) {
     console.info("The file couldn't be inspected in the browser.", error);

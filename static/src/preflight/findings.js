@@ -152,7 +152,7 @@ export const FINDINGS = {
   stalled: ["refuse", gettext("Reading this file has come to a halt"), OTHER_WAYS],
   subtitles: [
     "info",
-    gettext("Subtitles in this file"),
+    gettext("Subtitles that are pictures"),
     gettext("They are left out. Add them as captions after the upload."),
   ],
   sound_alone: [

@@ -210,7 +210,7 @@ function repackedText({ repackedFrom, trim, inspection }) {
   const { format } = formatOf(repackedFrom);
   if (inspection?.findings.some(({ code }) => code === "subtitles")) {
     // Translators: format of a file, such as "Matroska".
-    return gettext("Repacked from %(format)s, without its subtitles", { format });
+    return gettext("Repacked from %(format)s, without subtitles that are pictures", { format });
   }
   // Translators: format of a file, such as "Matroska".
   return gettext("Repacked from %(format)s, nothing is lost", { format });

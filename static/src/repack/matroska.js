@@ -1,41 +1,87 @@
 /** Facts in the head of a Matroska or WebM file (RFC 9559) that mediabunny doesn't read. */
 
+import { elementAt, numberOf, viewOf } from "./ebml.js";
+
 /** Length of the part of the file that is searched. */
 const SEARCHED_BYTES = 4 * 2 ** 20;
+const SIGNATURE = 0x1a45dfa3;
 const ID = {
-  ...{ segment: 0x18538067, cluster: 0x1f43b675 },
-  ...{ tracks: 0x1654ae6b, track: 0xae, trackNumber: 0xd7, trackType: 0x83, codecDelay: 0x56aa },
+  ...{ segment: 0x18538067, cluster: 0x1f43b675, info: 0x1549a966, unit: 0x2ad7b1 },
+  ...{ tracks: 0x1654ae6b, track: 0xae, number: 0xd7, type: 0x83, codec: 0x86, name: 0x536e },
+  ...{ language: 0x22b59c, codecDelay: 0x56aa },
+  ...{ encodings: 0x6d80, encoding: 0x6240, compression: 0x4254, encryption: 0x5035 },
+  ...{ compressed: 0x5034 },
   ...{ chapters: 0x1043a770, edition: 0x45b9, chapter: 0xb6, chapterStart: 0x91 },
-  ...{ chapterHidden: 0x98, chapterDisplay: 0x80, chapterTitle: 0x85 },
+  ...{ chapterDisplay: 0x80, chapterTitle: 0x85 },
 };
 const PARENTS = new Set([
-  ...[ID.segment, ID.tracks, ID.track, ID.chapters, ID.edition, ID.chapter, ID.chapterDisplay],
+  ...[ID.segment, ID.info, ID.tracks, ID.track, ID.encodings, ID.encoding, ID.compressed],
+  ...[ID.chapters, ID.edition, ID.chapter, ID.chapterDisplay],
 ]);
 const SUBTITLES = 0x11;
+/** Codecs of subtitles that consist of text. */
+const TEXT = /^(S_(TEXT|ASS|SSA)|D_WEBVTT)/;
 
 /** @typedef {{ at_s: number, title: string }} Chapter */
 /**
+ * Track of subtitles that consist of text. `number` is that of its blocks, and `language` an ISO 639-2
+ * code.
+ * @typedef {{ number: number, codec: string, language: string, name: string,
+ *   isCompressed: boolean }} TextTrack
+ */
+/**
  * `delays_s` has the time by which each track is shown earlier than its packets say, by its number.
- * @typedef {{ delays_s: Map<number, number>, chapters: Chapter[], subtitles: number }} MatroskaFacts
+ * `pictures` counts subtitles that aren't text. `unit_s` is that of times in blocks.
+ * @typedef {{ delays_s: Map<number, number>, chapters: Chapter[], texts: TextTrack[],
+ *   pictures: number, unit_s: number }} MatroskaFacts
  */
 
 /** Return the facts; those of another file are empty. @param {Blob} file @returns {Promise<MatroskaFacts>} */
 export async function readMatroska(file) {
   const view = new DataView(await file.slice(0, SEARCHED_BYTES).arrayBuffer());
-  /** @type {MatroskaFacts} */
-  const facts = { delays_s: new Map(), chapters: [], subtitles: 0 };
-  if (view.byteLength < 4 || view.getUint32(0) !== 0x1a45dfa3) return facts;
-  let track = 0;
-  for (const { id, body } of elementsOf(view)) {
-    if (id === ID.trackNumber) track = numberOf(body);
-    if (id === ID.trackType && numberOf(body) === SUBTITLES) facts.subtitles += 1;
-    if (id === ID.codecDelay) facts.delays_s.set(track, numberOf(body) / 1e9);
-    if (id === ID.chapter) facts.chapters.push({ at_s: 0, title: "" });
-    const chapter = facts.chapters.at(-1);
+  const isMatroska = view.byteLength >= 4 && view.getUint32(0) === SIGNATURE;
+  const tracks = [];
+  /** @type {Chapter[]} */
+  const chapters = [];
+  let unit_s = 0.001;
+  for (const { id, body } of isMatroska ? elementsOf(view) : []) {
+    if (id === ID.unit) unit_s = numberOf(body) / 1e9;
+    if (id === ID.track) tracks.push(new Track());
+    tracks.at(-1)?.read(id, body);
+    if (id === ID.chapter) chapters.push({ at_s: 0, title: "" });
+    const chapter = chapters.at(-1);
     if (chapter && id === ID.chapterStart) chapter.at_s = numberOf(body) / 1e9;
-    if (chapter && id === ID.chapterTitle) chapter.title ||= new TextDecoder().decode(body).trim();
+    if (chapter && id === ID.chapterTitle) chapter.title ||= textOf(body).trim();
   }
-  return facts;
+  const subtitles = tracks.filter(({ type }) => type === SUBTITLES);
+  const texts = subtitles.filter(({ codec, isReadable }) => isReadable && TEXT.test(codec));
+  const delays_s = new Map(tracks.map(({ number, delay_s }) => [number, delay_s]));
+  return { delays_s, chapters, texts, pictures: subtitles.length - texts.length, unit_s };
+}
+
+class Track {
+  number = 0;
+  type = 0;
+  codec = "";
+  // What the specification says of a track without the element.
+  language = "eng";
+  name = "";
+  delay_s = 0;
+  isCompressed = false;
+  isReadable = true;
+
+  /** Read an element of the track. @param {number} id @param {DataView} body */
+  read(id, body) {
+    if (id === ID.number) this.number = numberOf(body);
+    if (id === ID.type) this.type = numberOf(body);
+    if (id === ID.codec) this.codec = textOf(body);
+    if (id === ID.language) this.language = textOf(body);
+    if (id === ID.name) this.name = textOf(body);
+    if (id === ID.codecDelay) this.delay_s = numberOf(body) / 1e9;
+    if (id === ID.compressed) this.isCompressed = true;
+    // Zero is zlib, the only one that is used for text.
+    if (id === ID.encryption || (id === ID.compression && numberOf(body))) this.isReadable = false;
+  }
 }
 
 /**
@@ -43,18 +89,10 @@ export async function readMatroska(file) {
  * @param {DataView} view @returns {Generator<{ id: number, body: DataView }>}
  */
 function* elementsOf(view) {
-  for (let at = 0; at + 2 <= view.byteLength; ) {
-    const id_bytes = Math.clz32(view.getUint8(at)) - 23;
-    const size_at = at + id_bytes;
-    if (id_bytes > 4 || size_at >= view.byteLength) return;
-    const size_bytes = Math.clz32(view.getUint8(size_at)) - 23;
-    const start = size_at + size_bytes;
-    if (size_bytes > 8 || start > view.byteLength) return;
-    const id = numberOf(viewOf(view, at, size_at));
-    if (id === ID.cluster) return;
-    // An unknown size has all bits set, and reaches over the end.
-    const high = (view.getUint8(size_at) & (0xff >> size_bytes)) * 256 ** (size_bytes - 1);
-    const end = start + high + numberOf(viewOf(view, size_at + 1, start));
+  for (let at = 0; ; ) {
+    const element = elementAt(view, at);
+    if (!element || element.id === ID.cluster) return;
+    const { id, start, end } = element;
     const body = viewOf(view, start, Math.min(end, view.byteLength));
     yield { id, body };
     if (PARENTS.has(id)) yield* elementsOf(body);
@@ -62,13 +100,5 @@ function* elementsOf(view) {
   }
 }
 
-/** @param {DataView} view @param {number} start @param {number} end */
-const viewOf = ({ buffer, byteOffset }, start, end) =>
-  new DataView(buffer, byteOffset + start, end - start);
-
-/** Return the number in an element. @param {DataView} body */
-function numberOf(body) {
-  let number = 0;
-  for (let at = 0; at < body.byteLength; at += 1) number = number * 256 + body.getUint8(at);
-  return number;
-}
+/** @param {DataView} body */
+const textOf = (body) => new TextDecoder().decode(body).replace(/\0+$/, "");

@@ -6,7 +6,9 @@
 
 import * as media from "mediabunny";
 import { boxesIn, delayedFragment, setDurations, withChapters, zeroTimes } from "./boxes.js";
+import { readCues } from "./cues.js";
 import { readMatroska } from "./matroska.js";
+import { textFragment, withTextTracks } from "./text-track.js";
 
 /**
  * Still of a film of sound alone, in JSON, because an upload that continues needs the same one: key
@@ -81,13 +83,19 @@ export async function repack(file, receiver, trim = null) {
   try {
     const tracks = await readTracks(input);
     const still = await stillOf(input, tracks, receiver);
-    const { delays_s, chapters } = await readMatroska(file);
-    const readers = await openReaders(tracks, delays_s);
+    const matroska = await readMatroska(file);
+    const readers = await openReaders(tracks, matroska.delays_s);
     const span = await spanOf(readers, trim);
     if (trim) for (const reader of readers) await reader.seek(span);
     const film = new Film(file.size, span, receiver);
-    film.chapters = chaptersIn(chapters, span);
+    film.chapters = chaptersIn(matroska.chapters, span);
+    film.texts = matroska.texts;
     await film.make(readers, still);
+    // Subtitles come last: they stand between the media, which are not read twice at a time.
+    if (film.texts.length) {
+      const cues = await readCues(file, matroska, () => receiver.report(1));
+      await film.addTexts(cues.map((track) => cuesIn(track, span)));
+    }
   } catch (error) {
     // Reading a file that has changed fails likewise.
     if (error instanceof NotRepacked || error instanceof DOMException) throw error;
@@ -278,6 +286,9 @@ async function spanOf(readers, trim) {
 class Film {
   /** @type {import("./matroska.js").Chapter[]} */
   chapters = [];
+  /** Tracks of subtitles. @type {import("./matroska.js").TextTrack[]} */
+  texts = [];
+  #fragments = 0;
   /** Bytes of packets that were added, and of MP4 that was written. */
   #added_bytes = 0;
   #written_bytes = 0;
@@ -303,6 +314,7 @@ class Film {
   async #writeBoxes(boxes) {
     for (const { kind, bytes } of boxesIn(boxes)) {
       this.#written_bytes += bytes.length;
+      if (kind === "moof") this.#fragments += 1;
       if (kind === "moov") await this.write(this.#indexOf(bytes));
       else if (kind === "moof") await this.write(delayedFragment(bytes, this.#delays));
       // The index of fragments has the positions of the muxer.
@@ -315,7 +327,8 @@ class Film {
     zeroTimes(index);
     const duration = Math.round((this.span.end_s - this.span.start_s) * MOVIE_TIMESCALE);
     if (Number.isFinite(duration)) setDurations(index, duration);
-    return withChapters(index, this.chapters);
+    const withTexts = this.texts.length ? withTextTracks(index, this.texts) : index;
+    return withChapters(withTexts, this.chapters);
   }
 
   /** Make the film. @param {Reader[]} readers @param {Still | null} still shown beside sound alone */
@@ -338,6 +351,12 @@ class Film {
     }
     await stills?.end();
     await this.output.finalize();
+  }
+
+  /** Write all subtitles, after the film. @param {import("./cues.js").Cue[][]} cues of each track */
+  async addTexts(cues) {
+    const first = this.output.tracks.length + 1;
+    for (const box of textFragment(cues, first, this.#fragments + 1)) await this.write(box);
   }
 
   /** @param {Reader} reader */
@@ -377,6 +396,20 @@ function chaptersIn(chapters, { start_s, end_s }) {
   return chapters
     .filter(({ at_s }, index) => at_s < end_s && (chapters[index + 1]?.at_s ?? Infinity) > start_s)
     .map(({ at_s, title }) => ({ at_s: Math.max(at_s - start_s, 0), title }));
+}
+
+/**
+ * Return the cues of a part of the source, in the time of the film.
+ * @param {import("./cues.js").Cue[]} cues @param {Span} span
+ */
+function cuesIn(cues, { start_s, end_s }) {
+  return cues
+    .filter((cue) => cue.text && cue.start_s < Math.min(cue.end_s, end_s) && cue.end_s > start_s)
+    .map(({ start_s: from_s, end_s: until_s, text }) => ({
+      start_s: Math.max(from_s - start_s, 0),
+      end_s: Math.min(until_s, end_s) - start_s,
+      text,
+    }));
 }
 
 /** Track with stills for the time of the sound. */

@@ -1,0 +1,129 @@
+/** Subtitles of a Matroska file, which stand between its media data. */
+
+import { elementAt, HEADER_BYTES, lengthAt, numberOf, variableAt, viewOf } from "./ebml.js";
+
+const ID = {
+  ...{ segment: 0x18538067, cluster: 0x1f43b675, clusterTime: 0xe7 },
+  ...{ blockGroup: 0xa0, block: 0xa1, simpleBlock: 0xa3, duration: 0x9b },
+};
+const PARENTS = new Set([ID.segment, ID.cluster, ID.blockGroup]);
+const READ_BYTES = 4 * 2 ** 20;
+/** Longest block that is read; a longer one is no text. */
+const MOST_TEXT_BYTES = 64 * 2 ** 10;
+/** All text that is kept, which is that of hundreds of films. */
+const MOST_CHARACTERS = 16 * 2 ** 20;
+/** Time for which a text without a duration is shown. */
+const DEFAULT_S = 4;
+/** Time and flags of a block, after the number of its track. */
+const BLOCK_HEADER_BYTES = 3;
+
+/** Text with its times in the film. @typedef {{ start_s: number, end_s: number, text: string }} Cue */
+
+/**
+ * Return the cues of each track. The whole file is read; blocks of media are skipped.
+ * @param {Blob} file @param {import("./matroska.js").MatroskaFacts} facts
+ * @param {() => void} onProgress
+ * @returns {Promise<Cue[][]>}
+ */
+export async function readCues(file, { texts, unit_s }, onProgress) {
+  /** @type {Cue[][]} */
+  const cues = texts.map(() => []);
+  const window = new Window(file, onProgress);
+  /** @type {Cue | undefined} */
+  let cue;
+  let cluster_s = 0;
+  let characters = 0;
+  for (let at = 0; characters < MOST_CHARACTERS; ) {
+    if (!window.has(at, HEADER_BYTES)) await window.moveTo(at);
+    const element = window.elementAt(at);
+    if (!element) break;
+    const { id, start, end } = element;
+    at = PARENTS.has(id) ? start : end;
+    if (id === ID.clusterTime || id === ID.duration) {
+      const time_s = numberOf(await window.read(start, end)) * unit_s;
+      if (id === ID.clusterTime) cluster_s = time_s;
+      else if (cue) cue.end_s = cue.start_s + time_s;
+    }
+    if (id === ID.blockGroup) cue = undefined;
+    if ((id !== ID.block && id !== ID.simpleBlock) || end - start > MOST_TEXT_BYTES) continue;
+    const block = await window.read(start, end);
+    const number_bytes = lengthAt(block, 0);
+    if (block.byteLength < number_bytes + BLOCK_HEADER_BYTES) continue;
+    const index = texts.findIndex(({ number }) => number === variableAt(block, 0));
+    const track = texts[index];
+    if (!track) continue;
+    const start_s = cluster_s + block.getInt16(number_bytes) * unit_s;
+    const data = viewOf(block, number_bytes + BLOCK_HEADER_BYTES, block.byteLength);
+    const text = plainText(track.codec, await decoded(data, track.isCompressed));
+    cue = { start_s, end_s: start_s + DEFAULT_S, text };
+    cues[index]?.push(cue);
+    characters += text.length;
+  }
+  return cues;
+}
+
+/** @param {DataView} data @param {boolean} isCompressed */
+async function decoded(data, isCompressed) {
+  if (!isCompressed) return new TextDecoder().decode(data);
+  const stream = new Blob([/** @type {DataView<ArrayBuffer>} */ (data)]).stream();
+  return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).text();
+}
+
+/** Return a text without its styles. @param {string} codec @param {string} text */
+function plainText(codec, text) {
+  if (/ASS|SSA/.test(codec)) {
+    // Eight fields precede the text.
+    const line = text
+      .split(",")
+      .slice(8)
+      .join(",")
+      .replaceAll(/\{[^}]*\}/g, "");
+    return line
+      .replaceAll(/\\[Nn]/g, "\n")
+      .replaceAll("\\h", " ")
+      .trim();
+  }
+  // In WebM, an identifier and settings have a line each.
+  const lines = codec.startsWith("D_") ? text.split("\n").slice(2).join("\n") : text;
+  const plain = lines.replaceAll(/<\/?[a-z][^>]*>|\{\\[^}]*\}/gi, "").trim();
+  if (!codec.includes("WEBVTT")) return plain;
+  return plain.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}
+
+/** Part of a file that is held in memory, and moves with what is read. */
+class Window {
+  #at = 0;
+  #view = new DataView(new ArrayBuffer(0));
+
+  /** @param {Blob} file @param {() => void} onMove */
+  constructor(file, onMove) {
+    this.file = file;
+    this.onMove = onMove;
+  }
+
+  /** @param {number} at @param {number} bytes */
+  has(at, bytes) {
+    return at >= this.#at && at + bytes <= this.#at + this.#view.byteLength;
+  }
+
+  /** @param {number} at */
+  async moveTo(at) {
+    this.#view = new DataView(await this.file.slice(at, at + READ_BYTES).arrayBuffer());
+    this.#at = at;
+    this.onMove();
+  }
+
+  /** Return the element at a place in the window, with its places in the file. @param {number} at */
+  elementAt(at) {
+    const element = elementAt(this.#view, at - this.#at);
+    if (!element) return null;
+    return { id: element.id, start: element.start + this.#at, end: element.end + this.#at };
+  }
+
+  /** Return a range of the file that is shorter than the window. @param {number} start @param {number} end */
+  async read(start, end) {
+    if (!this.has(start, end - start)) await this.moveTo(start);
+    const bytes = this.#view.byteLength;
+    return viewOf(this.#view, Math.min(start - this.#at, bytes), Math.min(end - this.#at, bytes));
+  }
+}
