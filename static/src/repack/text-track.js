@@ -136,7 +136,7 @@ const codeOf = (kind) => [...kind].reduce((code, letter) => code * 256 + letter.
  * @param {(Uint8Array | DataView | readonly number[])[]} parts bytes, or numbers of 32 bits
  */
 function box(kind, ...parts) {
-  const contents = parts.map((part) => (Array.isArray(part) ? bytesOf(part) : part));
+  const contents = parts.map((part) => (ArrayBuffer.isView(part) ? part : bytesOf(part)));
   const size = contents.reduce((sum, { byteLength }) => sum + byteLength, 8);
   const bytes = new Uint8Array(size);
   let at = 0;
