@@ -59,7 +59,12 @@ async def firefox(tmp_path: Path) -> AsyncIterator[Browser]:
         browser = await playwright.firefox.launch(
             channel="moz-firefox",
             executable_path=program,
-            firefox_user_prefs={"media.autoplay.default": 0},
+            firefox_user_prefs={
+                "media.autoplay.default": 0,
+                # A camera and a microphone, which every page may use.
+                "media.navigator.streams.fake": True,
+                "media.navigator.permission.disabled": True,
+            },
         )
         yield browser
         await browser.close()

@@ -1,4 +1,4 @@
-"""The main journey in Debian's Firefox."""
+"""The main journey, and a recording, in Debian's Firefox."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +7,14 @@ import pytest
 from chromium import TIMEOUT_MS, TRANSCODE_TIMEOUT_MS, play_past
 from playwright.async_api import Browser, Page, expect
 from running_portal import LivePortal, call
+from test_recording_in_browser import (
+    address_of,
+    choose_sources,
+    duration_s_of,
+    open_recorder,
+    record_past,
+    video_id_of,
+)
 from upload_page import fill_in, open_video, press_publish, start_upload
 
 CAPTIONS = {
@@ -43,3 +51,23 @@ async def test_video_is_uploaded_published_and_played(
     cue = page.get_by_role("link", name="Good morning.")
     await cue.click()
     await expect(cue).to_have_attribute("aria-current", "true")
+
+
+@pytest.mark.complaint("NetworkError when attempting to fetch resource")
+@pytest.mark.slow
+async def test_camera_and_microphone_are_recorded(
+    live_portal: LivePortal, watch: Callable[[Page], None], firefox: Browser
+) -> None:
+    page = await firefox.new_page(base_url=live_portal.base_url)
+    page.set_default_timeout(TIMEOUT_MS)
+    watch(page)
+    await open_recorder(page)
+    await choose_sources(page, "Camera", "Microphone")
+    await record_past(page, 3)
+    await page.keyboard.press("s")
+    await expect(address_of(page)).to_be_visible()
+    assert await duration_s_of(live_portal, await video_id_of(page)) > 2.5
+    await address_of(page).click()
+    await play_past(page, 1)
+    # Firefox has no encoder for AAC of its own.
+    assert await page.locator("video").evaluate("video => video.mozHasAudio")

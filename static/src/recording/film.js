@@ -21,10 +21,16 @@ const BASE_FRAMES_PER_SECOND = 30;
 const FURTHER_SHARE = 0.5;
 
 /**
- * Constrained Baseline, level 4.2: Firefox makes B-frames in other profiles, in real time too, whose
- * times mediabunny writes in a way that ffmpeg reads as an offset of the picture.
+ * Encoding in Firefox. Constrained Baseline, level 4.2: it makes B-frames in other profiles, in real
+ * time too, whose times mediabunny writes in a way that ffmpeg reads as an offset of the picture.
+ * Its description of the parameters is invalid, and left out of Annex B, so mediabunny makes one.
  */
-const PROFILE = canReadTracks ? {} : { fullCodecString: "avc1.42e02a" };
+const IN_FIREFOX = {
+  fullCodecString: "avc1.42e02a",
+  onEncoderConfig: (/** @type {VideoEncoderConfig} */ config) => {
+    config.avc = { format: "annexb" };
+  },
+};
 
 /** Number of frames that may wait for the encoder. Further ones are left out. */
 const MAX_WAITING_FRAMES = 8;
@@ -53,7 +59,7 @@ function videoEncoding({ width, height, framesPerSecond }) {
     quality: new Quality({ bitrate, bitrateMode: "variable" }),
     keyFrameInterval: KEY_FRAME_INTERVAL_S,
     latencyMode: /** @type {const} */ ("realtime"),
-    ...PROFILE,
+    ...(canReadTracks ? {} : IN_FIREFOX),
   };
 }
 
