@@ -1,21 +1,25 @@
 """Copy and upload the streams of a source that all players decode, as one of the renditions.
 
+Frames at the ends of a trimmed film that may depend on hidden ones are encoded like those at cuts.
 As in `encode`, the source is never downloaded as a whole, segments are uploaded while they are
 written, and no process and no file is left behind.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
-from portal.transcoding.copying.remux import remux
+from portal.transcoding.copying.remux import Remuxed, remux
 from portal.transcoding.encoding import ffmpeg, output_validation
+from portal.transcoding.encoding.cutting import encode_pieces
 from portal.transcoding.encoding.encode import check_of_samples
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress
-from portal.transcoding.encoding.parts import Rendition
+from portal.transcoding.encoding.parts import PartsDontJoin, Pass, Rendition, check_joins
 from portal.transcoding.encoding.sink import Sink, ignore_stored, pass_folder, upload_segments
+from portal.transcoding.packaging.cmaf import time_scale
+from portal.transcoding.planning.kept import Interval
 from portal.transcoding.planning.ladder import Plan
 from portal.transcoding.probing.facts import Probe
 
@@ -45,25 +49,78 @@ async def copy_streams(
         except errors.TranscodeFailed as exc:
             raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
 
+    hidden = {copied.name: probe.video.hidden}
+    hidden |= {
+        sound.name: track.hidden
+        for sound in plan.audio
+        for track in probe.audio
+        if track.index == sound.index
+    }
     with pass_folder(work_dir) as folder, span("copy", renditions=" ".join(tracks)):
 
-        async def write(paused: asyncio.Event) -> Mapping[str, str]:
+        async def write(paused: asyncio.Event) -> Remuxed:
             return await remux(
                 source_url,
                 tracks=tracks,
                 end_s=plan.picture_s or plan.duration_s,
+                lead_s=probe.lead_s,
+                hidden_from_s={name: spans[0][0] for name, spans in hidden.items() if spans},
                 work_dir=folder,
                 on_progress=on_progress,
                 paused=paused,
                 timeout_s=ffmpeg.run_limit_s(probe.duration_s),
             )
 
-        dropped, renditions = await upload_segments(
+        remuxed, renditions = await upload_segments(
             write, tracks, folder=folder, sink=sink, on_stored=ignore_stored, check=check
         )
-    for name in dropped:
+    for name in remuxed.dropped:
         renditions.pop(name, None)
-    output_validation.check_complete(renditions, tracks.keys() - dropped)
     picture = renditions[copied.name]
-    output_validation.check_copy([segment.facts for segment in picture.segments], probe)
+    output_validation.check_copy(
+        [segment.facts for segment in picture.segments],
+        probe,
+        left_out_frames=remuxed.left_out_frames,
+    )
+    if remuxed.pieces:
+        of_pass = Pass(
+            source_url=source_url,
+            probe=probe,
+            plan=plan,
+            rungs=[copied],
+            starts_s=_starts_s(picture),
+            foreign_inits={copied.name: picture.init},
+        )
+        spans = [Interval(*piece) for piece in remuxed.pieces]
+        renditions[copied.name] = await _add_pieces(
+            picture, of_pass, spans, sink=sink, work_dir=work_dir
+        )
+    output_validation.check_complete(renditions, tracks.keys() - remuxed.dropped)
     return renditions
+
+
+def _starts_s(rendition: Rendition) -> list[float]:
+    """Return when the segments of a rendition begin, in seconds of the film."""
+    scale = time_scale(rendition.init)
+    return [segment.facts.from_ticks / scale for segment in rendition.segments]
+
+
+async def _add_pieces(
+    picture: Rendition, of_pass: Pass, spans: Sequence[Interval], *, sink: Sink, work_dir: Path
+) -> Rendition:
+    """Encode the missing segments of a copied picture, and return the whole rendition.
+
+    Raises CopyUndeliverable if they don't join, or as `encode_pieces`.
+    """
+    [name] = of_pass.names
+    by_name = await encode_pieces(of_pass, spans, inits={}, sink=sink, work_dir=work_dir)
+    pieces = by_name[name]
+    segments = sorted(
+        (*picture.segments, *pieces.segments.values()), key=lambda segment: segment.number
+    )
+    whole = Rendition(init=pieces.init or picture.init, segments=tuple(segments))
+    try:
+        check_joins({name: whole})
+    except PartsDontJoin as exc:
+        raise errors.CopyUndeliverable("pieces", detail=str(exc)) from exc
+    return whole

@@ -106,7 +106,7 @@ def facts(
         visible_at, time_base, time_line.start_s, claimed=None if time_line.is_open else claimed
     )
     are_times_known = offsets is not None or bool(hidden)
-    is_plain = _is_plain(summary, stream) and len(presentation.shown_at) == len(entries)
+    is_plain = _is_plain(summary, stream) and len(visible_at) == len(presentation.shown_at)
     return {
         "duration_s": presentation.end_s,
         "last_frame_s": presentation.last_s,
@@ -161,10 +161,12 @@ def _max_key_distance_s(
 ) -> float:
     """Return the longest time from a key frame, or the film's start, to the next, or the end."""
     time_base = stream.time_base or Fraction(1)
-    # The first frame is shown from the film's start.
-    delay = presentation.shown_at[0] - stream.index_entries[0].timestamp
+    # Key frames are shown as much later than they are decoded as the first frame of the track.
+    first_at = min(summary.shown_at) + summary.decoded_earlier
+    delay = first_at - stream.index_entries[0].timestamp
     later_s = (float((at + delay) * time_base) - start_s for at in summary.keys_at[1:])
-    bounds_s = [0.0, *later_s, presentation.end_s]
+    visible_s = (key_s for key_s in later_s if 0 < key_s < presentation.end_s)
+    bounds_s = [0.0, *visible_s, presentation.end_s]
     return max(after_s - before_s for before_s, after_s in pairwise(bounds_s))
 
 
