@@ -110,10 +110,16 @@ async def _add_pieces(
 ) -> Rendition:
     """Encode the missing segments of a copied picture, and return the whole rendition.
 
-    Raises CopyUndeliverable if they don't join, or as `encode_pieces`.
+    Raises CopyUndeliverable if they can't be made or don't join, or as `encode_pieces`.
     """
     [name] = of_pass.names
-    by_name = await encode_pieces(of_pass, spans, inits={}, sink=sink, work_dir=work_dir)
+    try:
+        by_name = await encode_pieces(of_pass, spans, inits={}, sink=sink, work_dir=work_dir)
+    except errors.TranscodeFailed as exc:
+        if exc.code != errors.FailCode.OUTPUT_INCOMPLETE:
+            raise
+        # No init segment is for both the copy and the pieces, or a piece doesn't decode.
+        raise errors.CopyUndeliverable("pieces", detail=exc.detail) from exc
     pieces = by_name[name]
     segments = sorted(
         (*picture.segments, *pieces.segments.values()), key=lambda segment: segment.number
