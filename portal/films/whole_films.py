@@ -22,7 +22,8 @@ from portal.queue.tools import Tools
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
 from portal.transcoding.encoding.assembly import PassOutput, assemble
-from portal.transcoding.encoding.encode import copy_streams, encode_sound
+from portal.transcoding.encoding.copying import copy_streams
+from portal.transcoding.encoding.encode import encode_sound
 from portal.transcoding.encoding.parts import PartsDontJoin, Pass, Rendition
 from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.packaging.hls import MediaPlaylist

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numbered_film import DIGITS, number_in
 from playwright.async_api import Frame, Page
 from running_portal import run_ffmpeg
 
@@ -46,6 +48,17 @@ async def read(page: Page | Frame, expression: str) -> Any:
     return await page.evaluate(
         f"(() => {{ const video = document.querySelector('video'); return {expression}; }})()"
     )
+
+
+async def shown_number(page: Page) -> int:
+    """Return the number that the player's picture shows, of a film by `make_numbered`."""
+    script = """(video, width) => {
+        const context = new OffscreenCanvas(width, 1).getContext("2d");
+        context.drawImage(video, 0, 0, width, 1);
+        return [...context.getImageData(0, 0, width, 1).data].filter((_, at) => at % 4 === 0);
+    }"""
+    row = await page.locator("video").evaluate(script, DIGITS)
+    return number_in(np.array([row], np.uint8))
 
 
 async def open_player(page: Page, address: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import av
 import pytest
 from front_end import install_tools, run_node
+from numbered_film import FPS, make_numbered, number_in
 from published import probe
 from running_portal import run_ffmpeg
 
@@ -269,3 +270,57 @@ def test_frames_of_the_corpus_are_kept(name: str, tmp_path: Path) -> None:
     for source, result in zip(sources, results, strict=True):
         assert repack(source, result)["failure"] == ""
         check_same(source, result)
+
+
+NUMBERED = ("-g", "50", "-keyint_min", "50", "-sc_threshold", "0", "-bf", "3", "-c:a", "aac")
+CLOSED_GROUPS = ("-x264-params", "b-adapt=0:b-pyramid=normal")
+OPEN_GROUPS = ("-x264-params", "b-adapt=0:b-pyramid=normal:open-gop=1")
+KINDS = {
+    "closed groups": CLOSED_GROUPS,
+    "open groups": OPEN_GROUPS,
+    "uneven rate": (*CLOSED_GROUPS, *("-vf", "select='mod(n+1,3)'", "-fps_mode", "vfr")),
+    "late sound": CLOSED_GROUPS,
+}
+# Beginnings and ends at key frames, just before them, where open groups have frames that are
+# decoded later, and among B-frames.
+KEPT = [(50, 100), (49, 101), (47, 98), (52, 103), (0, 149), (2, 200)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_begins_and_ends_at_the_chosen_frames(kind: str, tmp_path: Path) -> None:
+    film = make_numbered(tmp_path / "film.mp4", *NUMBERED, *KINDS[kind], seconds=8, size="320x180")
+    if kind == "late sound":
+        inputs = ("-i", str(film), "-itsoffset", "0.5", "-i", str(film))
+        maps = ("-map", "0:v", "-map", "1:a", "-c", "copy")
+        film = run_ffmpeg(tmp_path / "late.mp4", *inputs, *maps)
+    numbers = [number for _, number in numbers_of(film)]
+    own_sound = {packet: at for at, packet in sounds_of(film)[0]}
+    results = {kept: tmp_path / f"{kept[0]} to {kept[1]}.mp4" for kept in KEPT}
+    works = [
+        json.dumps([str(film), str(result), {"start_s": first / FPS, "end_s": end / FPS}])
+        for (first, end), result in results.items()
+    ]
+    install_tools()
+    run_node(str(SCRIPT), *works)
+    for (first, end), result in results.items():
+        # A time between two frames is that of the frame before.
+        begin = max(number for number in numbers if number <= first)
+        until = max(number for number in [*numbers, 200] if number <= end)
+        length = Fraction(until - begin, FPS)
+        visible = [(at, number) for at, number in numbers_of(result) if -STEP < at < length - STEP]
+        assert [number for _, number in visible] == [
+            number for number in numbers if begin <= number < until
+        ]
+        for at, number in visible:
+            assert abs(at - Fraction(number - begin, FPS)) <= STEP
+        for at, packet in sounds_of(result)[0]:
+            assert abs(at + Fraction(begin, FPS) - own_sound[packet]) <= STEP
+
+
+def numbers_of(path: Path) -> list[tuple[Fraction, int]]:
+    """Return the time of each frame of a film by `make_numbered`, and the number that it shows."""
+    with av.open(str(path), options=OPEN_EDITS) as container:
+        return [
+            (Fraction(frame.pts) * frame.time_base, number_in(frame.to_ndarray(format="gray")))
+            for frame in container.decode(video=0)
+        ]

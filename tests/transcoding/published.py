@@ -16,7 +16,8 @@ from media_recipes import MakeMedia
 
 from portal.concurrency import task_group
 from portal.transcoding.encoding.assembly import PassOutput, assemble
-from portal.transcoding.encoding.encode import copy_streams, encode_part, encode_sound
+from portal.transcoding.encoding.copying import copy_streams
+from portal.transcoding.encoding.encode import encode_part, encode_sound
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
 from portal.transcoding.encoding.parts import Part, Pass, Rendition
 from portal.transcoding.encoding.pictures import RenditionFiles, put_poster

@@ -7,4 +7,5 @@ read once, in order; one or two segments are in memory.
 
 Limits: MP4 and QuickTime sources; H.264 with its parameters at the beginning and IDR pictures to
 cut at; AAC-LC of one or two channels without gaps. Other streams are refused, not repaired.
+Frames at the ends of a trimmed film that may depend on hidden ones are left out.
 """

@@ -2,7 +2,8 @@
 
 The program runs in a separate, confined process (`python -I -m portal.transcoding.copying`). The
 request is read from stdin: argv is visible in process lists, and the address may be signed. Each
-line of output is an object: `at_s` as progress, `dropped` or `error` at the end.
+line of output is an object: `at_s` as progress; `dropped`, `pieces` and `left_out_frames`, or
+`error`, at the end.
 """
 
 import json
@@ -34,13 +35,21 @@ class _Copy:
         self._position_s = 0.0
         (name, index), *audio = request["tracks"].items()
         self._stream = container.streams[index]
-        self._start_s = film_start_s(container)
+        self._hidden_from_s: dict[str, float] = request["hidden_from_s"]
+        lead_s: float | None = request["lead_s"]
+        self._start_s = film_start_s(container) + (lead_s or 0.0)
         span_s = (self._start_s, self._start_s + request["end_s"])
-        self._video = VideoCopy(self._stream, self._rendition(name), span_s=span_s)
+        self._video = VideoCopy(
+            self._stream,
+            self._rendition(name),
+            span_s=span_s,
+            has_lead=lead_s is not None,
+            hidden_from_s=self._hidden_from_s.get(name),
+        )
         self._audio = {name: self._audio_copy(name, index) for name, index in audio}
 
-    def run(self) -> dict[str, str]:
-        """Copy all tracks, and return the reasons why sound was dropped, by its name.
+    def run(self) -> dict[str, Any]:
+        """Copy all tracks, and return the answer about them.
 
         Raises CopyUndeliverable, NotWritten, or the exceptions of reading.
         """
@@ -56,16 +65,22 @@ class _Copy:
             for end in self._video.take(packet):
                 for track in self._audio.values():
                     track.end_segment_at(end, self._video.ticks_per_s)
-            if self._video.frame_count == expected:
+            if self._video.packet_count == expected:
                 self._finish_video()
         if not expected:
             self._finish_video()
-        elif self._video.frame_count != expected:
-            detail = f"{self._video.frame_count} of {expected} frames were read"
+        elif self._video.packet_count != expected:
+            detail = f"{self._video.packet_count} of {expected} frames were read"
             raise CopyUndeliverable("truncated", detail=detail)
         for track in self._audio.values():
             track.finish()
-        return {name: track.dropped for name, track in self._audio.items() if track.dropped}
+        return {
+            "dropped": {
+                name: track.dropped for name, track in self._audio.items() if track.dropped
+            },
+            "pieces": self._video.pieces,
+            "left_out_frames": self._video.packet_count - self._video.copied_count,
+        }
 
     def _finish_video(self) -> None:
         end = self._video.finish()
@@ -79,6 +94,7 @@ class _Copy:
             self._rendition(name),
             start_s=self._start_s,
             packet_count=_packet_count(stream),
+            hidden_from_s=self._hidden_from_s.get(name),
         )
 
     def _rendition(self, name: str) -> Rendition:
@@ -107,7 +123,7 @@ def _fail(kind: str, exc: Exception, **more: Any) -> dict[str, Any]:
 def _remux(request: dict[str, Any]) -> dict[str, Any]:
     try:
         with open_source(request["source"], request["options"]) as container:
-            return {"dropped": _Copy(container, request).run()}
+            return _Copy(container, request).run()
     except CopyUndeliverable as exc:
         return {"error": "undeliverable", "reason": exc.reason, "detail": exc.detail}
     except NotWritten as exc:

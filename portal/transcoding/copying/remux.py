@@ -7,12 +7,14 @@ import math
 import signal
 import sys
 from asyncio import StreamReader
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from portal.processes import child
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
+from portal.transcoding.probing.edits import OPEN_EDITS
 from portal.transcoding.probing.probe import reading_options, source_address
 
 # The child writes no compiled modules (-B), as the probe's.
@@ -32,36 +34,60 @@ _FAILURES = {
 OnCopied = Callable[[float], Awaitable[None]]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remuxed:
+    """Result of a copy.
+
+    `dropped` has the reasons why sound was dropped, by its name. `pieces` are parts of the picture
+    whose segments are missing, as (begin, end) in seconds of the film: one at its beginning and one
+    at its end at most. `left_out_frames` is the number of frames in these and of hidden ones.
+    """
+
+    dropped: Mapping[str, str]
+    pieces: Sequence[tuple[float, float]]
+    left_out_frames: int
+
+
 async def remux(
     source_url: str,
     *,
     tracks: Mapping[str, int],
     end_s: float,
+    lead_s: float | None = None,
+    hidden_from_s: Mapping[str, float] | None = None,
     work_dir: Path,
     on_progress: OnCopied,
     paused: asyncio.Event,
     timeout_s: float,
     stall_s: float = _STALL_LIMIT_S,
-) -> Mapping[str, str]:
+) -> Remuxed:
     """Write init segments, segments and playlists into a folder of each name in `work_dir`.
 
     `tracks` are the indexes of the source's streams by the names of their renditions, the video
     first. The last frame lasts until `end_s` at most. While `paused` is set, the child is stopped.
 
-    Returns the names of sound that was dropped, with the reason: `codec`, `gaps`, `edited`,
-    `damaged`, `truncated` or `empty`. Its folder may contain segments; the caller discards them and
-    encodes the sound.
+    The first `lead_s` seconds are hidden, and each track from `hidden_from_s` on, which has seconds
+    of the film by the name of the rendition. `lead_s` is None if FFmpeg itself follows edit lists.
+    Visible frames that may depend on hidden ones are missing in the result.
+
+    Reasons why sound is dropped are `codec`, `gaps`, `damaged`, `truncated` and `empty`.
+    Its folder may contain segments; the caller discards them and encodes the sound.
 
     Raises CopyUndeliverable, TranscodeFailed if the source can't be read, the copy takes too long
     or memory is short, and OSError if files can't be written.
     """
     address, protocols = source_address(source_url)
+    options = reading_options(protocols)
+    if lead_s is not None:
+        options |= OPEN_EDITS
     request = {
         "source": address,
-        "options": reading_options(protocols),
+        "options": options,
         "folder": str(work_dir),
         "tracks": tracks,
         "end_s": end_s,
+        "lead_s": lead_s,
+        "hidden_from_s": hidden_from_s or {},
     }
     limits = child.Limits(
         nice=0,
@@ -93,7 +119,7 @@ async def remux(
             raise TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
         # The content of the file crashed the child.
         raise CopyUndeliverable("crashed", detail=detail)
-    return _dropped_sound(answer)
+    return _interpret(answer)
 
 
 async def _follow(
@@ -109,13 +135,16 @@ async def _follow(
     return answer
 
 
-def _dropped_sound(answer: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the dropped sound in an answer. Raises as `remux` if the answer is an error."""
+def _interpret(answer: Mapping[str, Any]) -> Remuxed:
+    """Return the result in an answer. Raises as `remux` if the answer is an error."""
     error = answer.get("error")
     detail = answer.get("detail", "")
     if error is None:
-        dropped: Mapping[str, str] = answer["dropped"]
-        return dropped
+        return Remuxed(
+            dropped=answer["dropped"],
+            pieces=[(begin_s, end_s) for begin_s, end_s in answer["pieces"]],
+            left_out_frames=answer["left_out_frames"],
+        )
     if (code := _FAILURES.get(error)) is not None:
         raise TranscodeFailed(code, detail=detail)
     if error == "undeliverable":

@@ -52,11 +52,15 @@ class Rendition:
             head = segment_head(number, samples, until)
         except struct.error as exc:
             raise CopyUndeliverable("times", detail=f"segment {number}: {exc}") from exc
-        uri = f"{number:05}.m4s"
-        self._write(uri, [head, *(sample.data for sample in samples)])
+        self._write(_uri(number), [head, *(sample.data for sample in samples)])
+        self.skip(end_s)
+        self._on_segment(end_s)
+
+    def skip(self, end_s: float) -> None:
+        """Add a segment to the playlist that ends at `end_s`, and whose file others write."""
+        uri = _uri(len(self._segments))
         self._segments.append(hls.Segment(uri=uri, duration_s=end_s - self._end_s))
         self._end_s = end_s
-        self._on_segment(end_s)
 
     def finish(self) -> None:
         """Write the playlist, with the target duration of its segments."""
@@ -74,6 +78,10 @@ class Rendition:
             temporary.rename(path)
         except OSError as exc:
             raise NotWritten(exc.errno, exc.strerror) from exc
+
+
+def _uri(number: int) -> str:
+    return f"{number:05}.m4s"
 
 
 def init_segment(stream: Any, first: bytes, *, at: int) -> bytes:

@@ -3,6 +3,11 @@
 Each packet of the video is checked, and decides where segments end. Sound is AAC-LC without gaps
 that begins and ends with the video. Its segments end at the frames nearest to the ends of segments
 of the video.
+
+Edit lists may hide the beginning and the end of a film. Hidden frames aren't copied. Visible frames
+of the video that may depend on them are left out: those before the first IDR picture, and those
+after the last one if hidden frames are decoded among them. Sound keeps one frame before the film's
+start, because the decoder needs it.
 """
 
 from __future__ import annotations
@@ -33,6 +38,8 @@ _NAL_LENGTH_BYTES = 4
 # Longest time for which a frame may be shown before it is decoded, in the times that are written.
 # Players built on ffmpeg show the picture later than the sound by that time.
 _MAX_EARLY_S = 0.2
+# Times of edits are rounded, so a frame belongs to a span that begins this much later.
+_ROUNDING_S = 0.0005
 # A hole in a damaged file. A slice never has three zeros in a row (ISO/IEC 14496-10, 7.4.1), but
 # cameras add a few at its end.
 _HOLE = bytes(64)
@@ -43,6 +50,8 @@ _FRAME_SAMPLES = 1024
 _MAX_GAP_SAMPLES = 16
 # Encoders prime with one frame to three.
 _MAX_PRIMING_SAMPLES = 4 * _FRAME_SAMPLES
+# Frames that begin this long before the film's start aren't needed, but for an encoder's priming.
+_PRE_ROLL_SAMPLES = 2 * _FRAME_SAMPLES
 _MAX_TICK_SAMPLES = 256
 # Players wait for sound that begins later than the picture or ends much earlier. It is encoded,
 # with silence.
@@ -55,11 +64,24 @@ class VideoCopy:
     """Copy of the video, from packets in decode order. Raises CopyUndeliverable at an invalid one.
 
     Times are in ticks of the source, from the film's start. `span_s` has the film's start on the
-    source's time line, and the latest end of the last frame. `frame_count` is the number of packets
-    that were added.
+    source's time line, and the latest end of the last frame. `has_lead` means that FFmpeg reads
+    frames before the film's start, which are hidden. Frames from `hidden_from_s` on are hidden,
+    too; it is None if the track is shown to its end.
+
+    `packet_count` is the number of packets that were added, `copied_count` that of written frames.
+    `pieces` have the begin and the end of visible parts that are left out, whose segments are
+    missing.
     """
 
-    def __init__(self, stream: Any, rendition: Rendition, *, span_s: tuple[float, float]) -> None:
+    def __init__(
+        self,
+        stream: Any,
+        rendition: Rendition,
+        *,
+        span_s: tuple[float, float],
+        has_lead: bool,
+        hidden_from_s: float | None,
+    ) -> None:
         configuration = source.read_configuration(stream.codec_context.extradata)
         if stream.codec_context.name != "h264" or configuration is None:
             raise CopyUndeliverable(
@@ -71,11 +93,24 @@ class VideoCopy:
         self._rendition = rendition
         self._parameter_sets = configuration.parameter_sets
         self.ticks_per_s: int = stream.time_base.denominator
+        self._rounding = round(_ROUNDING_S * self.ticks_per_s)
+        self._shortest_end = round(SHORTEST_END_S * self.ticks_per_s)
         self._segmenter = Segmenter(0, self.ticks_per_s)
         # The film may end shortly after these ends of segments.
         self._uncertain_ends: list[int] = []
         self._start = round(span_s[0] * self.ticks_per_s)
         self._end = round(span_s[1] * self.ticks_per_s) - self._start
+        self._has_lead = has_lead
+        self._hidden_from: float = math.inf
+        if hidden_from_s is not None:
+            self._hidden_from = round(hidden_from_s * self.ticks_per_s) - self._rounding
+        # A visible frame was read before the first one that is copied.
+        self._leads_visibly = False
+        # Where the current segment begins.
+        self._written_until = 0
+        # A hidden frame of the end was read, and after it another one that may depend on it.
+        self._is_past_end = False
+        self._has_mixed_end = False
         # Ticks of the copy per tick of the source.
         self._scale = 1
         # Frames in the order of decoding, with the times at which they are shown.
@@ -83,7 +118,10 @@ class VideoCopy:
         # Numbers of IDR pictures by the times at which they are shown.
         self._keys: dict[int, int] = {}
         self._key_at = self._last_at = self._last_until = -1
-        self.frame_count = 0
+        self._frame_count = 0
+        self.packet_count = 0
+        self.copied_count = 0
+        self.pieces: list[tuple[float, float]] = []
 
     def take(self, packet: av.Packet[Any]) -> list[int]:
         """Add the next packet, and return the ends of segments that are now certain."""
@@ -92,35 +130,89 @@ class VideoCopy:
         data = source.without_private_units(data, _NAL_LENGTH_BYTES)
         if packet.pts is None:
             raise self._refusal("times", "it has no time")
-        if self.frame_count:
-            shown_at = packet.pts - self._start
-        else:
-            # A late first frame is shown from zero, for longer.
-            shown_at = 0
-            self._begin(data)
+        shown_at = packet.pts - self._start
+        self.packet_count += 1
+        if not (self.packet_count > 1 or is_key):
+            raise self._refusal("first_frame", "the first is no IDR picture")
+        if self._is_hidden_end(shown_at, is_key=is_key):
+            return []
+        if not self._frame_count:
+            if self._is_in_lead(shown_at, is_key=is_key):
+                return []
+            if not self._leads_visibly:
+                # A late first frame is shown from zero, for longer.
+                shown_at = 0
+            self._begin(data, shown_at)
         self._check_times(shown_at, is_key=is_key)
         self._waiting.append(Sample(shown_at * self._scale, 0, is_key, data))
         self._last_at = max(self._last_at, shown_at)
         self._last_until = max(self._last_until, shown_at + (packet.duration or 0))
-        self.frame_count += 1
+        self._frame_count += 1
         if is_key:
             self._key_at = shown_at
-            self._keys[shown_at] = self.frame_count - 1
+            self._keys[shown_at] = self._frame_count - 1
             self._uncertain_ends += self._segmenter.push(shown_at)
         return self._write_certain(shown_at)
 
     def finish(self) -> int:
         """Write the last segments, and return when the picture ends."""
-        if not self.frame_count:
+        if not self._frame_count:
             raise self._refusal("first_frame", "there is no frame")
         # An edit list, or the header, may end the last frame earlier than the sample table.
         end: int = max(self._last_at + 1, min(self._last_until, self._end))
         self._check_gop(end)
         self._uncertain_ends += self._segmenter.push(end)
         self._write_certain(end)
-        self._add(self._waiting, end)
+        if self._has_mixed_end:
+            self._leave_out_end(end)
+        else:
+            self._add(self._waiting, end)
+        if not self.copied_count:
+            raise self._refusal(
+                "trimmed", "no segment is without frames that depend on hidden ones"
+            )
         self._rendition.finish()
         return end
+
+    def _is_in_lead(self, shown_at: int, *, is_key: bool) -> bool:
+        """Return whether a frame is before the first one that is copied, because of an edit list.
+
+        The first segment would be too short if that followed a few visible frames.
+        """
+        is_visible = shown_at >= -self._rounding
+        if not self._has_lead or (is_key and is_visible and self._is_far_enough(shown_at)):
+            return False
+        self._last_at = max(self._last_at, shown_at)
+        self._leads_visibly |= is_visible
+        return True
+
+    def _is_far_enough(self, shown_at: int) -> bool:
+        return not self._leads_visibly or shown_at >= self._shortest_end
+
+    def _is_hidden_end(self, shown_at: int, *, is_key: bool) -> bool:
+        """Return whether a frame is hidden by the end of an edit."""
+        if shown_at >= self._hidden_from:
+            self._is_past_end = True
+            # The last visible frame lasts until the end of the edit.
+            self._last_until = max(self._last_until, shown_at)
+            return True
+        if self._is_past_end:
+            if is_key:
+                raise self._refusal("times", "shown before the end, which was decoded before it")
+            self._has_mixed_end = True
+        return False
+
+    def _leave_out_end(self, end: int) -> None:
+        """Write what is complete before the last IDR picture, and leave out the rest."""
+        keys = (at for at in self._keys if at <= end - self._shortest_end)
+        begin = max(keys, default=self._written_until)
+        if begin > self._written_until:
+            self._write(begin)
+        self._leave_out(self._written_until, end)
+
+    def _leave_out(self, begin: int, end: int) -> None:
+        self.pieces.append((begin / self.ticks_per_s, end / self.ticks_per_s))
+        self._rendition.skip(end / self.ticks_per_s)
 
     def _is_key(self, packet: av.Packet[Any], data: bytes) -> bool:
         """Check a packet, and return whether all its slices are of an IDR picture.
@@ -149,21 +241,23 @@ class VideoCopy:
             raise self._refusal("damaged", str(exc)) from exc
         return has_idr and not has_other
 
-    def _begin(self, data: bytes) -> None:
+    def _begin(self, data: bytes, shown_at: int) -> None:
+        """Write the init segment, and begin the first copied segment at a frame."""
         init = init_segment(self._stream, data, at=0)
         self._scale, remainder = divmod(time_scale(init), self.ticks_per_s)
         if remainder:
             raise self._refusal("times", "the time scale is too fine")
         self._rendition.write_init(init)
+        self._segmenter = Segmenter(shown_at, self.ticks_per_s)
+        self._written_until = shown_at
+        if shown_at:
+            self._leave_out(0, shown_at)
 
     def _check_times(self, shown_at: int, *, is_key: bool) -> None:
-        if not (self.frame_count or is_key):
-            raise self._refusal("first_frame", "the first is no IDR picture")
         # A frame that is decoded after an IDR picture must be shown after it.
         if shown_at <= (self._last_at if is_key else self._key_at):
             raise self._refusal("times", "shown out of its group of pictures")
-        if self.frame_count:
-            self._check_gop(shown_at)
+        self._check_gop(shown_at)
 
     def _check_gop(self, shown_at: int) -> None:
         if shown_at - self._key_at > MAX_GOP_S * self.ticks_per_s:
@@ -180,7 +274,7 @@ class VideoCopy:
 
     def _write(self, end: int) -> None:
         """Write the segment that ends before the IDR picture which is shown at `end`."""
-        place = len(self._waiting) - (self.frame_count - self._keys[end])
+        place = len(self._waiting) - (self._frame_count - self._keys[end])
         self._add(self._waiting[:place], end)
         del self._waiting[:place]
         self._keys = {at: number for at, number in self._keys.items() if at > end}
@@ -195,9 +289,11 @@ class VideoCopy:
         if min(sample.offset for sample in samples) < earliest:
             raise self._refusal("times", "one before is shown long before it is decoded")
         self._rendition.add(samples, until=until, end_s=end / self.ticks_per_s)
+        self.copied_count += len(frames)
+        self._written_until = end
 
     def _refusal(self, reason: str, detail: str) -> CopyUndeliverable:
-        return CopyUndeliverable(reason, detail=f"frame {self.frame_count}: {detail}")
+        return CopyUndeliverable(reason, detail=f"frame {self.packet_count}: {detail}")
 
 
 class AudioCopy:
@@ -205,11 +301,18 @@ class AudioCopy:
 
     `dropped` is the reason why the track can't be copied, None while it can. Times are in samples
     from the film's start, which is at `start_s`. `packet_count` is that of the index, zero if it is
-    unknown. Segments of a dropped track remain, without a playlist.
+    unknown. The track is hidden from `hidden_from_s` on, None if it is shown to its end. Segments
+    of a dropped track remain, without a playlist.
     """
 
     def __init__(
-        self, stream: Any, rendition: Rendition, *, start_s: float, packet_count: int
+        self,
+        stream: Any,
+        rendition: Rendition,
+        *,
+        start_s: float,
+        packet_count: int,
+        hidden_from_s: float | None,
     ) -> None:
         self.index: int = stream.index
         self._stream = stream
@@ -217,6 +320,9 @@ class AudioCopy:
         self._missing = packet_count
         self._rate_hz: int = stream.sample_rate
         self._start = round(start_s * self._rate_hz)
+        self._hidden_from = math.inf if hidden_from_s is None else hidden_from_s * self._rate_hz
+        # More than an encoder's priming is hidden at the beginning.
+        self._has_lead = False
         self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
         is_deliverable = (
             (stream.codec_context.name, stream.codec_context.profile) == ("aac", "LC")
@@ -240,6 +346,9 @@ class AudioCopy:
         if self.dropped:
             return
         at = round((packet.pts or 0) * self._samples_per_tick) - self._start
+        self._has_lead |= at < -_MAX_PRIMING_SAMPLES
+        if at >= self._hidden_from or (self._has_lead and at <= -_PRE_ROLL_SAMPLES):
+            return
         # An edit list may discard packets at the end.
         if packet.is_discard and at >= 0:
             return
@@ -284,9 +393,7 @@ class AudioCopy:
             return "codec"
         if self._ends_at is not None:
             return "gaps" if abs(at - self._ends_at) > self._tolerance else None
-        if at > _MAX_LATE_START_S * self._rate_hz:
-            return "gaps"
-        return "edited" if at < -_MAX_PRIMING_SAMPLES else None
+        return "gaps" if at > _MAX_LATE_START_S * self._rate_hz else None
 
     def _add(self, packet: av.Packet[Any], at: int) -> None:
         data = bytes(packet)

@@ -1,4 +1,4 @@
-"""Copy, encode and upload the streams of a source: the steps of a pass that read it.
+"""Encode and upload the streams of a source: the steps of a pass that decode it.
 
 Each function reads the source by range requests, and never downloads it as a whole. It uploads
 segments while they are made, checks that samples of them decode, and leaves no process and no file
@@ -13,7 +13,6 @@ from typing import Any
 
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
-from portal.transcoding.copying.remux import remux
 from portal.transcoding.encoding import command, ffmpeg, output_validation
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
 from portal.transcoding.encoding.parts import Part, Pass, Rendition, Segment, is_whole
@@ -36,55 +35,6 @@ from portal.transcoding.probing.telemetry import is_telemetry
 _SAME_TIME_S = 0.1
 # Cues of each subtitle track, or the note that tells why the track is left out.
 Subtitles = Mapping[str, list[Cue] | errors.Note]
-
-
-async def copy_streams(
-    source_url: str,
-    probe: Probe,
-    plan: Plan,
-    *,
-    sink: Sink,
-    work_dir: Path,
-    on_progress: OnFfmpegProgress,
-) -> dict[str, Rendition]:
-    """Copy the picture, and the sound that is planned to be copied.
-
-    Sound that can't be copied is missing in the result. Raises CopyUndeliverable if players could
-    not play the copy, TranscodeFailed, DiskFull, or whatever the sink raised.
-    """
-    [copied] = [rung for rung in plan.video if rung.copied]
-    tracks = {copied.name: probe.video.index}
-    tracks |= {sound.name: sound.index for sound in plan.audio if sound.copied}
-    check_sample = _check_of_samples(probe.duration_s, first_s=output_validation.COPIED_SAMPLE_S)
-
-    async def check(path: Path, number: int) -> None:
-        try:
-            await check_sample(path, number)
-        except errors.TranscodeFailed as exc:
-            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
-
-    with pass_folder(work_dir) as folder, span("copy", renditions=" ".join(tracks)):
-
-        async def write(paused: asyncio.Event) -> Mapping[str, str]:
-            return await remux(
-                source_url,
-                tracks=tracks,
-                end_s=plan.picture_s or plan.duration_s,
-                work_dir=folder,
-                on_progress=on_progress,
-                paused=paused,
-                timeout_s=ffmpeg.run_limit_s(probe.duration_s),
-            )
-
-        dropped, renditions = await upload_segments(
-            write, tracks, folder=folder, sink=sink, on_stored=ignore_stored, check=check
-        )
-    for name in dropped:
-        renditions.pop(name, None)
-    output_validation.check_complete(renditions, tracks.keys() - dropped)
-    picture = renditions[copied.name]
-    output_validation.check_copy([segment.facts for segment in picture.segments], probe)
-    return renditions
 
 
 async def encode_part(
@@ -188,13 +138,13 @@ async def _encode(
             folder=folder,
             sink=sink,
             on_stored=on_stored,
-            check=_check_of_samples(duration_s, first_s=output_validation.ENCODED_SAMPLE_S),
+            check=check_of_samples(duration_s, first_s=output_validation.ENCODED_SAMPLE_S),
             end=end,
             inits=inits,
         )
 
 
-def _check_of_samples(duration_s: float, *, first_s: float) -> Check:
+def check_of_samples(duration_s: float, *, first_s: float) -> Check:
     """Return the check that the first seconds of some segments of a film of this length decode."""
 
     async def check(path: Path, number: int) -> None:

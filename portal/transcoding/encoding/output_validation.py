@@ -119,14 +119,15 @@ def check_frames(probe: Probe, report: ffmpeg.RunReport) -> None:
         raise errors.SourceRejected(errors.RejectCode.DAMAGED, detail=detail)
 
 
-def check_copy(facts: Sequence[SegmentFacts], probe: Probe) -> None:
+def check_copy(facts: Sequence[SegmentFacts], probe: Probe, *, left_out_frames: int = 0) -> None:
     """Check the segments of a copied stream against the probe of its source.
 
-    Raises CopyUndeliverable unless they have all frames, and players can switch at each.
+    Raises CopyUndeliverable unless they have all frames but those that were left out, and players
+    can switch at each.
     """
     if not all(fact.is_closed for fact in facts):
         raise errors.CopyUndeliverable("open_segment")
-    frames = sum(fact.sample_count for fact in facts)
+    frames = sum(fact.sample_count for fact in facts) + left_out_frames
     expected = probe.video.frame_count
     if frames != expected:
         raise errors.CopyUndeliverable("frames_missing", detail=f"{frames} frames of {expected}")

@@ -358,8 +358,7 @@ def _can_copy(probe: Probe, *, as_rung: Rung) -> bool:
         and video.level is not None
         and video.level <= (_MAX_LEVEL_ABOVE_HD if is_large else _MAX_LEVEL)
         and not (video.interlaced or video.rotation or video.mirrored or video.is_hdr)
-        and not (any(video.margins) or video.changes_size or video.hidden)
-        and probe.lead_s is None
+        and not (any(video.margins) or video.changes_size)
         and video.sar == 1
         and video.is_sar_certain
         and (video.coded_width, video.coded_height) == (as_rung.width, as_rung.height)
@@ -367,7 +366,21 @@ def _can_copy(probe: Probe, *, as_rung: Rung) -> bool:
         and video.closed_gops
         and video.max_key_distance_s is not None
         and video.max_key_distance_s <= MAX_GOP_S
+        and _is_copyable_as_edited(probe)
         and probe.duration_s - (video.duration_s or 0.0) <= _MAX_EARLY_END_S
         and video.bitrate_bps is not None
         and video.bitrate_bps <= max_bps
     )
+
+
+def _is_copyable_as_edited(probe: Probe) -> bool:
+    """Return whether edit lists leave a part of the picture to be copied.
+
+    They may hide its beginning and its end. The frames up to the first key frame, and those after
+    the last one, may depend on hidden frames, and are then encoded.
+    """
+    video = probe.video
+    if probe.lead_s is None:
+        return not video.hidden
+    pieces_s = 2 * ((video.max_key_distance_s or 0.0) + SHORTEST_END_S)
+    return probe.shows_one_part(video.hidden) and (video.duration_s or 0.0) > pieces_s

@@ -58,7 +58,12 @@ def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
     firsts = [group[0] for group in groups]
     labelled = zip(groups, _labelled(firsts, kind="Audio"), strict=True)
     return tuple(
-        _audio_rung(group, number, may_copy=may_copy, **labels)
+        _audio_rung(
+            group,
+            number,
+            may_copy=may_copy and probe.shows_one_part(group[0].hidden),
+            **labels,
+        )
         for number, (group, labels) in enumerate(labelled, 1)
     )
 
@@ -101,7 +106,7 @@ def _audio_rung(
     mix = join([channel.layout for channel in group]) if is_joined else downmix(track)
     # All players decode such tracks.
     is_copyable = (
-        not (mix.gains or track.hidden)
+        not mix.gains
         and (track.codec, track.profile) == ("aac", "LC")
         and track.channels in (1, 2)
         and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ

@@ -168,6 +168,13 @@ class Probe:
     # Text tracks that are telemetry by their names were left out.
     has_telemetry: bool = False
 
+    def shows_one_part(self, hidden: Spans) -> bool:
+        """Return whether a track with these hidden spans is shown without gaps.
+
+        Its beginning and its end may be hidden.
+        """
+        return not hidden or (self.lead_s is not None and len(hidden) == 1)
+
 
 def interpret(answer: dict[str, Any]) -> Probe:
     """Read the child's answer about a source that it did not refuse."""

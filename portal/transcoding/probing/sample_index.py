@@ -58,6 +58,14 @@ class _Summary:
     bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
     shown_at: array[int] = field(default_factory=lambda: array("q"))
 
+    @property
+    def stored_bytes(self) -> int:
+        """Return the size of the track in the file.
+
+        The sum of sizes is larger than the file's part if samples share their bytes.
+        """
+        return min(self.size_bytes, self.ends_at)
+
 
 def is_too_dense(stream: av.VideoStream) -> bool:
     """Return whether edit lists multiply frames, to more than a camera makes.
@@ -88,61 +96,109 @@ def facts(
     if not (0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
     claimed = stream.duration if is_duration_known else None
-    known = repeat(0) if offsets is None else offsets
     first_packet = None if offsets is None else next(iter(keys), None)
-    summary = _summarise(stream, known, container.size, first_packet)
-    start_s = time_line.start_s
-    hidden = time_line.hidden_spans(stream)
-    if time_line.is_open:
-        hidden = [(-_LONGEST_LEAD_S, 0.0), *hidden]
-    if hidden:
-        bounds = [round((start_s + bound_s) / time_base) for span in hidden for bound_s in span]
-        # A time is in a span if it follows an odd number of bounds.
-        visible = (at for at in summary.shown_at if bisect_right(bounds, at) % 2 == 0)
-        summary.shown_at = array("q", visible)
-    if not summary.shown_at:
+    summary = _summarise(stream, offsets, container.size, first_packet)
+    hidden = _hidden_spans(stream, time_line)
+    visible_at = _visible_times(summary, hidden, time_base, time_line.start_s)
+    if not visible_at:
         return {}
     presentation = _presentation(
-        summary, stream, start_s, claimed=None if time_line.is_open else claimed
+        visible_at, time_base, time_line.start_s, claimed=None if time_line.is_open else claimed
     )
-    # FFmpeg's two rates agree if all decode times fit the rate.
-    claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
-    grid = None if offsets is None else frame_grid(presentation.shown_at, time_base, claimed_fps)
-    first = entries[0].timestamp
-    end = round(_track_end(first, entries[-1].timestamp, len(entries), claimed))
-    duration_s = float((end - first) * time_base)
-    # The first frame is shown from the film's start.
-    delay = presentation.shown_at[0] - first
-    later_keys_s = (float((at + delay) * time_base) - start_s for at in summary.keys_at[1:])
-    keys_s = [0.0, *later_keys_s, presentation.end_s]
-    # The sum of sizes is larger than the file's part if samples share their bytes.
-    stored_bytes = min(summary.size_bytes, summary.ends_at)
-    is_plain = (
-        summary.is_rising
-        and summary.presented == len(entries) == len(presentation.shown_at)
-        and summary.size_bytes == stored_bytes
-        and entries[0].is_keyframe
-    )
+    are_times_known = offsets is not None or bool(hidden)
+    is_plain = _is_plain(summary, stream) and len(visible_at) == len(presentation.shown_at)
     return {
         "duration_s": presentation.end_s,
         "last_frame_s": presentation.last_s,
-        "misplaced_frames": len(summary.shown_at) - len(presentation.shown_at),
+        "longest_frame_s": presentation.longest_s if are_times_known else None,
+        "misplaced_frames": len(visible_at) - len(presentation.shown_at),
         "frame_count": summary.presented,
-        "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
-        # The highest rate of a segment, if the stream is cut at its key frames.
-        "peak_bitrate_bps": peak_bitrate_bps(
+        "max_key_distance_s": _max_key_distance_s(summary, presentation, stream, time_line.start_s),
+        "closed_gops": is_plain and _has_closed_gops(stream, keys),
+        **_bit_rates(summary, stream, claimed, is_plain=is_plain),
+        **_frame_rate(None if offsets is None else presentation.shown_at, stream),
+    }
+
+
+def _hidden_spans(stream: av.VideoStream, time_line: TimeLine) -> list[tuple[float, float]]:
+    """Return the spans of the film in which no frame is visible, in seconds from its start."""
+    spans = time_line.hidden_spans(stream)
+    return [(-_LONGEST_LEAD_S, 0.0), *spans] if time_line.is_open else spans
+
+
+def _visible_times(
+    summary: _Summary,
+    hidden: Iterable[tuple[float, float]],
+    time_base: Fraction,
+    start_s: float,
+) -> array[int]:
+    """Return when FFmpeg shows the frames that are in no hidden span of the film, in ticks.
+
+    The film starts at `start_s`.
+    """
+    bounds = [round((start_s + bound_s) / time_base) for span in hidden for bound_s in span]
+    # A time is in a span if it follows an odd number of bounds.
+    visible_at = (at for at in summary.shown_at if bisect_right(bounds, at) % 2 == 0)
+    return array("q", (at + summary.decoded_earlier for at in visible_at))
+
+
+def _is_plain(summary: _Summary, stream: av.VideoStream) -> bool:
+    """Return whether samples follow each other, begin at a key frame, and are complete.
+
+    No sample is discarded, is after the end of the file or shares its bytes with another one.
+    """
+    entries = stream.index_entries
+    return (
+        summary.is_rising
+        and summary.presented == len(entries) == len(summary.shown_at)
+        and summary.size_bytes == summary.stored_bytes
+        and entries[0].is_keyframe
+    )
+
+
+def _max_key_distance_s(
+    summary: _Summary, presentation: _Presentation, stream: av.VideoStream, start_s: float
+) -> float:
+    """Return the longest time from a key frame, or the film's start, to the next, or the end."""
+    time_base = stream.time_base or Fraction(1)
+    # Key frames are shown as much later than they are decoded as the first frame of the track.
+    first_at = min(summary.shown_at) + summary.decoded_earlier
+    delay = first_at - stream.index_entries[0].timestamp
+    later_s = (float((at + delay) * time_base) - start_s for at in summary.keys_at[1:])
+    visible_s = (key_s for key_s in later_s if 0 < key_s < presentation.end_s)
+    bounds_s = [0.0, *visible_s, presentation.end_s]
+    return max(after_s - before_s for before_s, after_s in pairwise(bounds_s))
+
+
+def _bit_rates(
+    summary: _Summary, stream: av.VideoStream, claimed: int | None, *, is_plain: bool
+) -> dict[str, Any]:
+    """Return the average bit rate and the highest one of a segment that is cut at key frames."""
+    entries = stream.index_entries
+    time_base = stream.time_base or Fraction(1)
+    first = entries[0].timestamp
+    end = round(_track_end(first, entries[-1].timestamp, len(entries), claimed))
+    duration_s = float((end - first) * time_base)
+    average_bps = round(summary.stored_bytes * 8 / duration_s) if duration_s > 0 else None
+    peak_bps = None
+    if is_plain:
+        peak_bps = peak_bitrate_bps(
             [*summary.keys_at, end],
             [*summary.bytes_before_keys, summary.size_bytes],
             ticks_per_s=round(1 / time_base),
         )
-        if is_plain
-        else None,
-        "max_key_distance_s": max(after - at for at, after in pairwise(keys_s)),
-        "closed_gops": is_plain and _has_closed_gops(stream, keys),
-        "constant_rate": grid is not None,
+    return {"bitrate_bps": average_bps, "peak_bitrate_bps": peak_bps}
+
+
+def _frame_rate(shown_at: array[int] | None, stream: av.VideoStream) -> dict[str, Any]:
+    """Return the grid of the times at which frames are shown, if these are known."""
+    # FFmpeg's two rates agree if all decode times fit the rate.
+    claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
+    grid = shown_at and frame_grid(shown_at, stream.time_base or Fraction(1), claimed_fps)
+    return {
+        "constant_rate": bool(grid),
         "grid_fps": str(grid.fps) if grid else None,
         "grid_lead": grid.lead if grid else None,
-        "longest_frame_s": presentation.longest_s if offsets is not None or hidden else None,
     }
 
 
@@ -173,14 +229,15 @@ def fragment_facts(
 
 def _summarise(
     stream: av.VideoStream,
-    offsets: Iterable[int],
+    offsets: Iterable[int] | None,
     file_bytes: int,
     first: av.Packet[Any] | None,
 ) -> _Summary:
     """Read the index. `first` is the first packet, by which FFmpeg's times are exactly known."""
     summary = _Summary()
     earlier = None
-    for entry, offset in zip(stream.index_entries, offsets, strict=False):
+    sample_offsets = repeat(0) if offsets is None else offsets
+    for entry, offset in zip(stream.index_entries, sample_offsets, strict=False):
         at = entry.timestamp
         if summary.last_at is not None and at <= summary.last_at:
             summary.is_rising = False
@@ -220,14 +277,13 @@ class _Presentation:
 
 
 def _presentation(
-    summary: _Summary, stream: av.VideoStream, start_s: float, claimed: int | None
+    visible_at: array[int], time_base: Fraction, start_s: float, *, claimed: int | None
 ) -> _Presentation:
     """Sort the times of frames, and find the end of the last frame.
 
     `claimed` is the duration of the track, None if that also covers frames that aren't shown.
     """
-    time_base = stream.time_base or Fraction(1)
-    ordered = sorted(at + summary.decoded_earlier for at in summary.shown_at)
+    ordered = sorted(visible_at)
     if claimed:
         kept_count = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
         misplaced = len(ordered) - kept_count

@@ -55,13 +55,13 @@ async def copy(source: Path, folder: Path, *, address: str = "", **how: Any) -> 
         if sounds := container.streams.audio:
             tracks[SOUND] = sounds[0].index
     defaults = {"on_progress": ignore, "paused": asyncio.Event(), "timeout_s": 60, "end_s": 1e6}
-    dropped = await remux(
+    remuxed = await remux(
         address or str(source),
         tracks=tracks,
         work_dir=folder,
         **{**defaults, **how},
     )
-    return Copied(source, folder, dropped)
+    return Copied(source, folder, remuxed.dropped)
 
 
 def made(name: str, *options: str, **scene: Any) -> Make:

@@ -4,24 +4,27 @@ Packets from the key frame before are in the file, and some after the end. The e
 tracks tell what is shown.
 """
 
+import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from decoded_media import open_media, packets
 from front_end import install_tools, run_node
 from numbered_film import FPS, make_numbered, number_in, time_of_tone
-from published import Publish, Published, frames
+from published import Publish, Published, frames, joined, playlist, probe
 from running_portal import run_ffmpeg
 
 SCRIPT = Path(__file__).parents[1] / "trim_film.mjs"
+REPACK = Path(__file__).parents[2] / "repack" / "repack_file.mjs"
 MAX_SHIFT_S = 0.010
 GROUP = ("-g", "50", "-keyint_min", "50", "-sc_threshold", "0")
 B_FRAMES = ("-bf", "3", "-x264-params", "b-adapt=0:b-pyramid=normal")
 OPEN_GROUPS = ("-bf", "3", "-x264-params", "open-gop=1:b-adapt=0")
-# Two frames of five are missing.
-UNEVEN = ("-vf", "select='not(between(mod(n,5),1,2))'", "-fps_mode", "vfr")
+# Two frames of five are missing, and groups are as long as those of the others.
+UNEVEN = ("-vf", "select='not(between(mod(n,5),1,2))'", "-fps_mode", "vfr", "-g", "30")
 LATE_S = 0.5
 FRAGMENTS = ("-movflags", "+frag_keyframe+delay_moov")
 
@@ -125,6 +128,29 @@ def check(published: Published, film: Path, trim: Trim) -> None:
         assert source_s == pytest.approx(start_s + at_s - delay_s, abs=MAX_SHIFT_S)
 
 
+def check_copied(published: Published, film: Path, trim: Trim, copied: range) -> None:
+    """Check that frames and sound are the film's, bit by bit, and that other frames are encoded."""
+    rung = published.result.plan.video[-1]
+    assert rung.copied
+    own_sound = {packet.data for packet in packets(film, "audio")}
+    assert own_sound.issuperset(
+        packet.data for packet in packets(joined(published.folder, "audio"), "audio")
+    )
+    with open_media(film) as container:
+        own = {
+            number_in(frame.to_ndarray(format="gray")): frame.to_ndarray().tobytes()
+            for frame in container.decode(video=0)
+        }
+    same = [
+        number
+        for frame in frames(published.folder, rung.name)
+        if frame.to_ndarray().tobytes() == own[number := number_in(frame.to_ndarray(format="gray"))]
+    ]
+    assert same == [number for number in own if number in copied]
+    files = {path.name for path in (published.folder / rung.name).glob("*.m4s")}
+    assert files == {segment.uri for segment in playlist(published.folder, rung.name).segments}
+
+
 async def test_trim_by_edit_lists_is_exact(film: Path, publish: Publish, tmp_path: Path) -> None:
     install_tools()
     target = tmp_path / "trimmed.mp4"
@@ -134,12 +160,48 @@ async def test_trim_by_edit_lists_is_exact(film: Path, publish: Publish, tmp_pat
     check(await publish(target), film, trim)
 
 
+# FFmpeg writes late sound with two edits.
+@pytest.mark.parametrize("film", ["b_frames", "open_groups", "uneven"], indirect=True)
 @pytest.mark.parametrize("trim", TRIMS, ids=str)
 async def test_trim_of_fragments_is_exact(
     film: Path, publish: Publish, tmp_path: Path, trim: Trim
 ) -> None:
-    if film.name == "late.mp4":
-        pytest.skip("ffmpeg writes the delay into a second edit; see the other test")
     target = run_ffmpeg(tmp_path / "trimmed.mp4", "-i", str(film), "-c", "copy", *FRAGMENTS)
     set_edits(target, trim, later=True)
     check(await publish(target), film, trim)
+
+
+WITHIN_GROUPS = (Trim(60, 184), range(100, 150))
+
+
+@pytest.mark.parametrize(
+    ("film", "trim", "copied"),
+    [
+        pytest.param("b_frames", *WITHIN_GROUPS, id="both ends within groups"),
+        pytest.param("uneven", *WITHIN_GROUPS, id="both ends, at an uneven rate"),
+        pytest.param("late_sound", *WITHIN_GROUPS, id="both ends, with late sound"),
+        pytest.param("b_frames", Trim(50, 200), range(50, 200), id="begins at a key frame"),
+        pytest.param("b_frames", Trim(0, 150), range(150), id="ends at a key frame"),
+        pytest.param("b_frames", Trim(48, 183), range(100, 183), id="no frames depend on the end"),
+    ],
+    indirect=["film"],
+)
+async def test_only_the_ends_of_a_trim_of_the_page_are_encoded(
+    film: Path, publish: Publish, tmp_path: Path, trim: Trim, copied: range
+) -> None:
+    install_tools()
+    target = tmp_path / "trimmed.mp4"
+    start_s, end_s = trim.span_s
+    kept = {"start_s": start_s, "end_s": end_s}
+    run_node(str(REPACK), json.dumps([str(film), str(target), kept]))
+    published = await publish(target)
+    check(published, film, trim)
+    check_copied(published, film, trim, copied)
+
+
+async def test_key_frames_count_from_the_beginning_of_a_trim(tmp_path: Path) -> None:
+    film = make_numbered(tmp_path / "film.mp4", *GROUP, *B_FRAMES, "-c:a", "aac", seconds=8)
+    target = run_ffmpeg(tmp_path / "trimmed.mp4", "-i", str(film), "-c", "copy", *FRAGMENTS)
+    set_edits(target, Trim(110, 160), later=True)
+    # From the frame 110 to 150; the other groups are longer.
+    assert (await probe(target)).video.max_key_distance_s == pytest.approx(1.6)

@@ -1,6 +1,7 @@
 """The ladder: what every source gets, whatever its shape and rate."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from probes import a_probe, a_track
 
 from portal.transcoding.planning.ladder import Rung, capped_fps, plan_renditions
-from portal.transcoding.probing.facts import Probe, Track
+from portal.transcoding.probing.facts import Probe, Spans, Track
 
 
 def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
@@ -177,6 +178,26 @@ def test_no_rendition_takes_more_than_the_source_is_worth(
 def test_each_doubt_alone_prevents_copying(doubt: dict[str, Any]) -> None:
     assert plan_ladder(a_probe(1920, 1080))[-1].copied
     assert not any(rung.copied for rung in plan_ladder(a_probe(1920, 1080, **doubt)))
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "lead_s", "hidden", "is_copied"),
+    [
+        (10.0, 1.5, [], True),
+        (10.0, 1.5, [(10, 1e6)], True),
+        # At most a part of a segment is between the pieces.
+        (4.1, 1.5, [(4.1, 1e6)], False),
+        (4.1, None, [], True),
+        # A gap within the film.
+        (10.0, None, [(4, 5)], False),
+        (10.0, 1.5, [(4, 5), (10, 1e6)], False),
+    ],
+)
+def test_a_film_is_copied_if_edit_lists_hide_its_ends_alone(
+    duration_s: float, lead_s: float | None, hidden: Spans, is_copied: bool
+) -> None:
+    trimmed = replace(a_probe(1920, 1080, duration_s=duration_s, hidden=hidden), lead_s=lead_s)
+    assert plan_ladder(trimmed)[-1].copied == is_copied
 
 
 @pytest.mark.parametrize(
