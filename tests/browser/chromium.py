@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from front_end import in_turn, install_tools
-from playwright.async_api import Locator, Page, Request, Route
+from playwright.async_api import Locator, Page, Request, Route, expect
 from running_portal import create
 
 OpenPage = Callable[..., Awaitable[Page]]
@@ -185,6 +185,16 @@ async def make_series(portal_url: str, title: str, video_ids: Sequence[str]) -> 
         async with session.put(f"/api/series/{series_id}/videos", **videos) as response:
             assert response.status == 200, await response.text()
     return series_id
+
+
+async def save_panel(page: Page, panel_id: str) -> None:
+    """Save the form of a panel of the workshop, and wait until the panel says so."""
+    panel = page.locator(f"#{panel_id}")
+    button = panel.get_by_role("button", name="Save")
+    async with page.expect_response(f"**/{panel_id}/panel"):
+        await button.click()
+    await expect(panel.get_by_text("Saved.")).to_be_visible()
+    await expect(button).to_be_focused()
 
 
 async def open_workshop(page: Page, address: str, form: str) -> Locator:
