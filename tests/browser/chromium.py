@@ -58,7 +58,7 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([data-open]),
 # Screenshots take a third of the time of an accessibility check.
 SAVES_SCREENSHOTS = bool(os.environ.get("PORTAL_SCREENSHOTS"))
 SCREENSHOTS = Path(__file__).with_name("screenshots")
-WIDTHS = (320, 360, 768, 1440)
+WIDTHS = (320, 768, 1440)
 SCREENSHOT_WIDTHS = (360, 1440)
 # Rules of axe-core whose result depends on colours.
 COLOUR_RULES = ("color-contrast", "link-in-text-block")
@@ -139,6 +139,16 @@ async def axe_findings(page: Page, *rules: str) -> list[str]:
     ]
 
 
+async def fits(page: Page, name: str, widths: Sequence[int] = WIDTHS) -> None:
+    """Check that the page is not wider than the window, at these widths."""
+    for width in widths:
+        await page.set_viewport_size({"width": width, "height": 900})
+        # Without motion, styles that depend on the width still take a moment to change.
+        await page.evaluate(FINISH_ANIMATIONS)
+        surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert surplus <= 0, f"{name} at {width} px: {surplus} px too wide"
+
+
 async def suits_everyone(page: Page, name: str) -> None:
     """Check that nothing is cut off and axe finds no violations; save screenshots if asked for.
 
@@ -149,12 +159,7 @@ async def suits_everyone(page: Page, name: str) -> None:
     # The font in place of one that is still loading has other widths.
     await page.evaluate("document.fonts.ready.then(() => {})")
     await page.emulate_media(color_scheme="light")
-    for width in WIDTHS:
-        await page.set_viewport_size({"width": width, "height": 900})
-        # Without motion, styles that depend on the width still take a moment to change.
-        await page.evaluate(FINISH_ANIMATIONS)
-        surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert surplus <= 0, f"{name} at {width} px: {surplus} px too wide"
+    await fits(page, name)
     await save_screenshots(page, f"{name}-light")
     findings = await axe_findings(page)
     await page.emulate_media(color_scheme="dark")
