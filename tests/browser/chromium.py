@@ -122,8 +122,11 @@ async def hold_requests(page: Page, address: str | re.Pattern[str]) -> asyncio.E
     return released
 
 
-async def axe_findings(page: Page, *rules: str) -> list[str]:
-    """Return the violations of these rules of axe-core, by default all."""
+async def axe_findings(page: Page, *rules: str, part: str = "html") -> list[str]:
+    """Return the violations of these rules of axe-core, by default all.
+
+    `part` is the selector of the element that is examined.
+    """
     axe = install_tools() / "axe-core" / "axe.min.js"
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(axe.read_text(encoding="utf-8"))
@@ -132,7 +135,7 @@ async def axe_findings(page: Page, *rules: str) -> list[str]:
     options: dict[str, object] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = rules
-    result = await page.evaluate("options => axe.run(document, options)", options)
+    result = await page.evaluate("arguments => axe.run(...arguments)", [part, options])
     return [
         f"{violation['id']}: {[node['html'] for node in violation['nodes']]}"
         for violation in result["violations"]
@@ -149,8 +152,11 @@ async def fits(page: Page, name: str, widths: Sequence[int] = WIDTHS) -> None:
         assert surplus <= 0, f"{name} at {width} px: {surplus} px too wide"
 
 
-async def suits_everyone(page: Page, name: str) -> None:
+async def suits_everyone(page: Page, name: str, *, part: str = "html") -> None:
     """Check that nothing is cut off and axe finds no violations; save screenshots if asked for.
+
+    `part` is the selector of the element that axe examines. axe takes seconds for a workshop, so
+    the state of one of its panels is examined alone.
 
     The dark scheme has other colours and the same layout, so only its colours are checked.
     """
@@ -161,10 +167,10 @@ async def suits_everyone(page: Page, name: str) -> None:
     await page.emulate_media(color_scheme="light")
     await fits(page, name)
     await save_screenshots(page, f"{name}-light")
-    findings = await axe_findings(page)
+    findings = await axe_findings(page, part=part)
     await page.emulate_media(color_scheme="dark")
     await save_screenshots(page, f"{name}-dark")
-    findings += await axe_findings(page, *COLOUR_RULES)
+    findings += await axe_findings(page, *COLOUR_RULES, part=part)
     assert findings == [], f"{name}: {findings}"
 
 
