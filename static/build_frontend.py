@@ -16,11 +16,18 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NPM_TIMEOUT_S = 900
 BUILD_TIMEOUT_S = 120
+# Files and folders of `static/` that a build depends on.
 SOURCES = (
-    *("src", "css", "img", "licenses"),
-    *("package.json", "package-lock.json", ".npmrc", "build.mjs"),
+    "src",
+    "css",
+    "img",
+    "licenses",
+    "package.json",
+    "package-lock.json",
+    ".npmrc",
+    "build.mjs",
 )
-# Texts of scripts by language and source file, which build.mjs reads.
+# Input of build.mjs: the texts of scripts by language and source file.
 TEXTS = "texts.json"
 INSTALL_ARGUMENTS = ("ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
 

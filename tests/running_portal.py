@@ -34,6 +34,8 @@ IMPRINT = "https://example.org/imprint"
 TEMPLATE = "portal_template"
 # Factor from the time on an idle machine to the time limit, which only a failure reaches.
 SLOWDOWN = 10
+# Pause between two looks at a transcode, which lasts seconds. Each look takes 10 ms of a core.
+TRANSCODE_INTERVAL_S = 0.25
 # Maximum number of test processes whose ports differ.
 WORKERS = 4
 # Linux gives later ports to outgoing connections, which could take them before a server does.
@@ -294,7 +296,7 @@ async def storyboard(portal_url: str, video_id: str) -> str:
         record.update(await call("GET", f"{portal_url}/api/videos/{video_id}/transcode"))
         return record["storyboardUrl"] is not None
 
-    await until(is_made, timeout_s=60)
+    await until(is_made, timeout_s=60, interval_s=TRANSCODE_INTERVAL_S)
     return str(record["storyboardUrl"])
 
 
@@ -307,5 +309,5 @@ async def final_status(portal_url: str, video_id: str, *, timeout_s: float = 60)
         status = (await read(portal_url, video_id))["status"]
         return status != "processing"
 
-    await until(is_final, timeout_s=timeout_s)
+    await until(is_final, timeout_s=timeout_s, interval_s=TRANSCODE_INTERVAL_S)
     return status

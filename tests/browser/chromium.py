@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from front_end import in_turn, install_tools
-from playwright.async_api import Locator, Page, Request, Route
+from playwright.async_api import Locator, Page, Request, Route, expect
 from running_portal import create
 
 OpenPage = Callable[..., Awaitable[Page]]
@@ -58,7 +58,7 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([data-open]),
 # Screenshots take a third of the time of an accessibility check.
 SAVES_SCREENSHOTS = bool(os.environ.get("PORTAL_SCREENSHOTS"))
 SCREENSHOTS = Path(__file__).with_name("screenshots")
-WIDTHS = (320, 360, 768, 1440)
+WIDTHS = (320, 768, 1440)
 SCREENSHOT_WIDTHS = (360, 1440)
 # Rules of axe-core whose result depends on colours.
 COLOUR_RULES = ("color-contrast", "link-in-text-block")
@@ -122,8 +122,11 @@ async def hold_requests(page: Page, address: str | re.Pattern[str]) -> asyncio.E
     return released
 
 
-async def axe_findings(page: Page, *rules: str) -> list[str]:
-    """Return the violations of these rules of axe-core, by default all."""
+async def axe_findings(page: Page, *rules: str, part: str = "html") -> list[str]:
+    """Return the violations of these rules of axe-core, by default all.
+
+    `part` is the selector of the element that is examined.
+    """
     axe = install_tools() / "axe-core" / "axe.min.js"
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(axe.read_text(encoding="utf-8"))
@@ -132,15 +135,28 @@ async def axe_findings(page: Page, *rules: str) -> list[str]:
     options: dict[str, object] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = rules
-    result = await page.evaluate("options => axe.run(document, options)", options)
+    result = await page.evaluate("arguments => axe.run(...arguments)", [part, options])
     return [
         f"{violation['id']}: {[node['html'] for node in violation['nodes']]}"
         for violation in result["violations"]
     ]
 
 
-async def suits_everyone(page: Page, name: str) -> None:
+async def fits(page: Page, name: str, widths: Sequence[int] = WIDTHS) -> None:
+    """Check that the page is not wider than the window, at these widths."""
+    for width in widths:
+        await page.set_viewport_size({"width": width, "height": 900})
+        # Without motion, styles that depend on the width still take a moment to change.
+        await page.evaluate(FINISH_ANIMATIONS)
+        surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert surplus <= 0, f"{name} at {width} px: {surplus} px too wide"
+
+
+async def suits_everyone(page: Page, name: str, *, part: str = "html") -> None:
     """Check that nothing is cut off and axe finds no violations; save screenshots if asked for.
+
+    `part` is the selector of the element that axe examines. axe takes seconds for a workshop, so
+    the state of one of its panels is examined alone.
 
     The dark scheme has other colours and the same layout, so only its colours are checked.
     """
@@ -149,17 +165,12 @@ async def suits_everyone(page: Page, name: str) -> None:
     # The font in place of one that is still loading has other widths.
     await page.evaluate("document.fonts.ready.then(() => {})")
     await page.emulate_media(color_scheme="light")
-    for width in WIDTHS:
-        await page.set_viewport_size({"width": width, "height": 900})
-        # Without motion, styles that depend on the width still take a moment to change.
-        await page.evaluate(FINISH_ANIMATIONS)
-        surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert surplus <= 0, f"{name} at {width} px: {surplus} px too wide"
+    await fits(page, name)
     await save_screenshots(page, f"{name}-light")
-    findings = await axe_findings(page)
+    findings = await axe_findings(page, part=part)
     await page.emulate_media(color_scheme="dark")
     await save_screenshots(page, f"{name}-dark")
-    findings += await axe_findings(page, *COLOUR_RULES)
+    findings += await axe_findings(page, *COLOUR_RULES, part=part)
     assert findings == [], f"{name}: {findings}"
 
 
@@ -185,6 +196,16 @@ async def make_series(portal_url: str, title: str, video_ids: Sequence[str]) -> 
         async with session.put(f"/api/series/{series_id}/videos", **videos) as response:
             assert response.status == 200, await response.text()
     return series_id
+
+
+async def save_panel(page: Page, panel_id: str) -> None:
+    """Save the form of a panel of the workshop, and wait until the panel says so."""
+    panel = page.locator(f"#{panel_id}")
+    button = panel.get_by_role("button", name="Save")
+    async with page.expect_response(f"**/{panel_id}/panel"):
+        await button.click()
+    await expect(panel.get_by_text("Saved.")).to_be_visible()
+    await expect(button).to_be_focused()
 
 
 async def open_workshop(page: Page, address: str, form: str) -> Locator:

@@ -48,7 +48,7 @@ async def test_captions_and_chapters_are_uploaded_edited_and_watched(
     await form.get_by_role("button", name="Add captions").click()
     await expect(page.get_by_text("À midi & night.")).to_be_visible()
     await expect(page.get_by_role("heading", name="Check the captions")).to_be_focused()
-    await suits_everyone(page, "captions to check")
+    await suits_everyone(page, "captions to check", part="#captions-panel")
     await page.get_by_role("link", name="Cancel").click()
     await page.locator("summary", has_text="Add captions").click()
     file.write_text(SRT, encoding="utf-8")
@@ -57,7 +57,7 @@ async def test_captions_and_chapters_are_uploaded_edited_and_watched(
     await form.get_by_label("Show them by default").check()
     await form.get_by_role("button", name="Add captions").click()
     await expect(page.get_by_role("link", name="Edit English")).to_be_visible()
-    await suits_everyone(page, "workshop with captions")
+    await suits_everyone(page, "workshop with captions", part="#captions-panel")
     await page.get_by_role("link", name="Edit English").click()
 
     first = page.get_by_label("cue 1: text")

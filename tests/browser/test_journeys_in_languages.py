@@ -1,7 +1,8 @@
 """An editor's way through the portal in each language: upload, watch, caption, cut, share.
 
-Elements are found by what they do, because their names differ. With PORTAL_SCREENSHOTS the pages
-are kept for readers of the language.
+Elements are found by what they do, because their names differ. One language shows that the scripts
+use its catalogue; tests/languages checks all catalogues. The other languages are for readers of
+them: with PORTAL_SCREENSHOTS and `-m slow` the pages of all languages are saved.
 """
 
 from pathlib import Path
@@ -24,7 +25,9 @@ def silent_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", ["de", "es", "fr", "it"])
+@pytest.mark.parametrize(
+    "language", ["de", *(pytest.param(code, marks=pytest.mark.soak) for code in ("es", "fr", "it"))]
+)
 async def test_editors_way_through_the_portal(
     page: Page, silent_film: Path, tmp_path: Path, language: str
 ) -> None:

@@ -1,7 +1,7 @@
 """The gain of a video's sound: heard in the player, and switched off in the workshop."""
 
 import pytest
-from chromium import OpenPage, Publish, open_workshop, play_past
+from chromium import OpenPage, Publish, open_workshop, play_past, save_panel
 from player_page import open_player, read, wait_for
 from playwright.async_api import Page, expect
 from running_portal import run_ffmpeg
@@ -56,13 +56,13 @@ async def test_quiet_sound_is_raised_before_the_volume(page: Page, quiet_film: s
     await page.add_init_script(LISTEN)
     await open_player(page, f"/videos/{quiet_film}")
     assert float(await read(page, "video.dataset.gainDb")) == pytest.approx(10, abs=0.5)
-    # Nothing is changed before the video is heard.
+    # The player makes its audio nodes when sound is first heard.
     assert not await page.evaluate("'analyser' in window")
     await read(page, "void (video.volume = 1, video.loop = true, video.play())")
     await hear(page, RAISED)
     await read(page, "void (video.volume = 0.5)")
     await hear(page, RAISED / 2)
-    # Playback goes on with the same nodes.
+    # The gain stays after a pause.
     await read(page, "video.pause()")
     await read(page, "void (video.volume = 1, video.play())")
     await hear(page, RAISED)
@@ -100,9 +100,7 @@ async def test_editor_switches_the_gain_off(open_page: OpenPage, quiet_film: str
     await expect(panel).to_contain_text("dB louder.")
     for is_even, words in ((False, "The sound plays as it is."), (True, "dB louder.")):
         await panel.get_by_role("switch", name="Even loudness").set_checked(is_even)
-        async with page.expect_response("**/loudness/panel"):
-            await panel.get_by_role("button", name="Save").click()
-        await expect(panel.get_by_text("Saved.")).to_be_visible()
+        await save_panel(page, "loudness")
         await expect(panel).to_contain_text(words)
         other = await page.context.new_page()
         await open_player(other, address)

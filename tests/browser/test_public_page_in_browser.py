@@ -28,7 +28,7 @@ async def test_owner_opens_the_page_and_visitors_learn_whom_to_ask(
     await owner.keyboard.press("Space")
     await owner.keyboard.press("Enter")
     await expect(owner.locator("#access [data-state]")).to_contain_text("the page: everyone")
-    await suits_everyone(owner, "public-page-form")
+    await suits_everyone(owner, "public-page-form", part="#access")
     visitor = await open_page(base_url=owned_portal.base_url)
     await visitor.goto(f"{owned_portal.base_url}/?q=rehearsal")
     await visitor.get_by_role("link", name="Rehearsal of the choir").click()

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from chromium import OpenPage, axe_findings, open_workshop, suits_everyone
+from chromium import OpenPage, axe_findings, open_workshop, save_panel, suits_everyone
 from library_rows import Rows
 from playwright.async_api import Page, expect
 from running_portal import LivePortal
@@ -42,14 +42,6 @@ async def recorded(page: Page, video: str) -> dict[str, Any]:
     return {name: at and at.removesuffix(":00.000000Z") for name, at in times.items()}
 
 
-async def save(page: Page) -> None:
-    button = page.locator("#schedule").get_by_role("button", name="Save")
-    async with page.expect_response("**/schedule/panel"):
-        await button.click()
-    await expect(page.locator("#schedule").get_by_text("Saved.")).to_be_visible()
-    await expect(button).to_be_focused()
-
-
 @pytest.mark.parametrize("slowdown", [1, 6])
 async def test_times_are_those_of_the_reader_across_changes_of_daylight_saving(
     open_page: OpenPage, video: str, slowdown: int
@@ -82,7 +74,7 @@ async def test_times_are_those_of_the_reader_across_changes_of_daylight_saving(
         "Sunday, March 14, 2027 at 3:30 AM EDT (America/New_York)"
     )
     await deleted.fill("2027-11-07T01:30")
-    await save(page)
+    await save_panel(page, "schedule")
     assert await recorded(page, video) == {
         "publishAt": "2027-03-14T06:59",
         "unpublishAt": "2027-03-14T07:30",
@@ -100,14 +92,14 @@ async def test_times_are_those_of_the_reader_across_changes_of_daylight_saving(
     await expect(deleted).to_have_value("2027-11-07T01:30")
     await expect(hints.nth(2)).to_contain_text("1:30 AM EST")
     await private.fill("2027-07-04T12:00")
-    await save(page)
+    await save_panel(page, "schedule")
     assert await recorded(page, video) == {
         "publishAt": None,
         "unpublishAt": "2027-07-04T16:00",
         "deleteAt": "2027-11-07T06:30",
     }
     await deleted.fill("")
-    await save(page)
+    await save_panel(page, "schedule")
     assert (await recorded(page, video))["deleteAt"] is None
 
 
@@ -125,7 +117,7 @@ async def test_conflict_is_shown_and_saved_again_and_the_deletion_announced(
     await expect(conflict).to_be_focused()
     await expect(conflict).to_contain_text("Becomes public on")
     await expect(private).to_have_value("2028-01-01T10:00")
-    assert await axe_findings(page) == []
+    assert await axe_findings(page, part="#schedule") == []
     await form.get_by_label("Make public on").fill("2001-01-01T10:00")
     await page.get_by_role("button", name="Save changes").click()
     await expect(form.get_by_text("Give a time in the future.")).to_be_visible()
@@ -133,6 +125,6 @@ async def test_conflict_is_shown_and_saved_again_and_the_deletion_announced(
     await form.get_by_label("Make public on").fill("")
     soon = datetime.now(UTC).replace(year=datetime.now(UTC).year + 2)
     await form.get_by_label("Delete for good on").fill(soon.strftime("%Y-%m-%dT%H:%M"))
-    await save(page)
+    await save_panel(page, "schedule")
     assert (await recorded(page, video))["unpublishAt"] == "2028-01-01T15:00"
-    await suits_everyone(page, "schedule")
+    await suits_everyone(page, "schedule", part="#schedule")

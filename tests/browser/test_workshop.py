@@ -250,7 +250,7 @@ async def test_file_is_replaced_and_restored(
     await button.press("Enter")
     await expect(file).to_be_focused()
     await expect(section).to_contain_text("Matroska")
-    await suits_everyone(page, "replacement-form")
+    await suits_everyone(page, "replacement-form", part="#replacement")
 
     second_take = make_video(tmp_path / "second take.mp4", seconds=5)
     await file.set_input_files(second_take)

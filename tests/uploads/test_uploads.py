@@ -133,7 +133,7 @@ async def test_file_of_unknown_size_is_sent_part_by_part(
     end = f"{path}/complete?sizeBytes={len(FILE)}"
     missing = await problem(await client.post(end), 409, "parts_missing")
     assert missing["missingParts"] == [2]
-    # Its size is known now, so that of a part is, too.
+    # The refused completion recorded the size of the file, from which that of each part follows.
     await send_part(client, upload, 2, FILE)
     assert (await answered(await client.post(end)))["state"] == "stored"
     await problem(await client.post(f"{end}0"), 409, "upload_size_differs")

@@ -24,7 +24,7 @@ from portal.errors import (
 from portal.features.captions import service as captions
 from portal.features.captions import transcription
 from portal.features.captions.service import CaptionChange
-from portal.features.workshop.pages import redirect_to_panel, render_workshop
+from portal.features.workshop.pages import announces_save, redirect_to_panel, render_workshop
 from portal.films.captions import CaptionText
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
@@ -329,7 +329,7 @@ async def read_panel(video: Video) -> dict[str, object]:
     """Return the values of the panel, with an empty form."""
     return {
         "captions_sent": CaptionsForm(),
-        "is_captions_saved": request.args.get("saved") == "captions",
+        "is_captions_saved": announces_save("captions"),
         "languages": LANGUAGES,
         "can_transcribe": web_context().config.captions_model is not None,
         "transcription": await transcription.read(video.id),

@@ -17,7 +17,7 @@ from werkzeug.datastructures import MultiDict
 
 from portal.database.models import Video
 from portal.errors import InvalidRequest
-from portal.features.workshop.pages import redirect_to_panel, render_workshop
+from portal.features.workshop.pages import announces_save, redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
 from portal.http.schemas.metadata import VideoMetadata
@@ -98,7 +98,7 @@ async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
 
 async def read_panel(video: Video) -> dict[str, object]:
     """Return the form, and whether the page announces that it was saved."""
-    is_saved = request.args.get("saved") == "details"
+    is_saved = announces_save("details")
     form = recorded_form(video, kept=request.args.getlist("kept"), is_saved=is_saved)
     return {"details": form, "categories": await web_context().categories.names()}
 

@@ -20,7 +20,7 @@ from portal.database.models import Video, Visibility
 from portal.errors import InvalidRequest, LinkNotValid, NotAllowed
 from portal.features.editing.invitations import Invitation, invite_guests, renew
 from portal.features.editing.pages import Body, EditForm, form_fragment
-from portal.features.workshop.pages import redirect_to_panel, render_workshop
+from portal.features.workshop.pages import announces_save, redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
 from portal.http.composition import web_context
 from portal.http.languages import gettext
@@ -128,7 +128,7 @@ async def save_panel(video_id: str) -> ResponseReturnValue:
 
 async def read_panel(video: Video) -> dict[str, object]:
     """Return the form, and whether the page announces that it was saved."""
-    is_saved = request.args.get("saved") == "access"
+    is_saved = announces_save("access")
     unchanged_fields = request.args.getlist("kept")
     form = await recorded_form(video, kept=unchanged_fields, is_saved=is_saved)
     return {"access": form}

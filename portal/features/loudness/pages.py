@@ -5,7 +5,7 @@ from quart.typing import ResponseReturnValue
 
 from portal.database.models import Video, VideoStatus
 from portal.features.loudness.service import SoundLevel, save_switch
-from portal.features.workshop.pages import redirect_to_panel
+from portal.features.workshop.pages import announces_save, redirect_to_panel
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.http.composition import web_context
 from portal.http.videos import read_video
@@ -45,7 +45,7 @@ async def panel(video_id: str) -> str:
 
 async def read_panel(video: Video) -> dict[str, object]:
     """Return the level of the video, and whether the page announces that the switch was saved."""
-    return _panel_values(video, is_saved=request.args.get("saved") == "loudness")
+    return _panel_values(video, is_saved=announces_save("loudness"))
 
 
 def _panel_values(video: Video, *, is_saved: bool = False) -> dict[str, object]:
@@ -61,7 +61,7 @@ async def _render_panel(video: Video, *, is_saved: bool = False) -> str:
 async def _save_form(video_id: str) -> Video:
     """Save the request's form; return the video.
 
-    The form has nothing but the switch, so a conflict could only repeat what it is set to.
+    The switch replaces any recorded value. After a conflict the form would show the same switch.
     """
     video = await read_video(video_id)
     await save_switch(

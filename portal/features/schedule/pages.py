@@ -18,7 +18,7 @@ from portal.database.models import Video
 from portal.errors import InvalidRequest
 from portal.features.schedule.api import ScheduleRecord
 from portal.features.schedule.service import ScheduleChanged, Times, read_times, save_times
-from portal.features.workshop.pages import redirect_to_panel, render_workshop
+from portal.features.workshop.pages import announces_save, redirect_to_panel, render_workshop
 from portal.http.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
 from portal.http.schemas.validation import recorded_shape, validated
 from portal.http.videos import read_video
@@ -78,8 +78,7 @@ async def save_panel(video_id: str) -> ResponseReturnValue:
 
 async def read_panel(video: Video) -> dict[str, object]:
     """Return the form, and whether the page announces that it was saved."""
-    is_saved = request.args.get("saved") == "schedule"
-    return {"schedule": await _recorded_form(video, is_saved=is_saved)}
+    return {"schedule": await _recorded_form(video, is_saved=announces_save("schedule"))}
 
 
 async def _recorded_form(video: Video, *, is_saved: bool = False) -> ScheduleForm:

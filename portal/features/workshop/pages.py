@@ -53,6 +53,11 @@ async def render_workshop(video: Video, changed: Mapping[str, object] | None = N
     )
 
 
+def announces_save(panel: str) -> bool:
+    """Return whether the page announces that a panel was saved, as a redirect to it says."""
+    return request.args.get("saved") == panel
+
+
 def redirect_to_panel(video_id: UUID, panel: str, **arguments: Any) -> ResponseReturnValue:
     """Redirect to a panel of the page, by its HTML id. `arguments` are those of the query."""
     address = url_for("workshop.workshop", video_id=video_id, **arguments, _anchor=panel)

@@ -86,8 +86,8 @@ class TimeLine:
     def ends_s(self, stream: Any) -> float | None:
         """Return when a track stops being shown, in seconds of the film.
 
-        The result is None if FFmpeg stops there by itself, or the track is shown to its end. In a
-        file of fragments, FFmpeg goes on after the end of an edit.
+        The result is None if FFmpeg itself stops there, or the track is shown to its end. FFmpeg
+        doesn't stop at the end of an edit in a fragmented file.
         """
         edits = self.edits.get(stream.id, ())
         if not (self.is_open and edits and edits[-1].duration_s):
