@@ -150,7 +150,7 @@ async def test_recording_goes_on_without_a_connection(page: Page) -> None:
     await expect(page.get_by_text("The recording is kept on this computer.")).to_be_visible()
     await page.context.set_offline(False)
     await expect(address_of(page)).to_be_visible()
-    await page.wait_for_function("() => document.querySelector('[data-player]').duration > 0.5")
+    await page.wait_for_function("() => document.querySelector('[data-recorded]').duration > 0.5")
 
 
 async def test_camera_over_the_screen_is_moved_and_hidden(page: Page) -> None:

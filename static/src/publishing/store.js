@@ -4,6 +4,8 @@
  * or publishes it. The results are new events.
  */
 
+import { announce } from "../dom.js";
+import { SIGNED_IN } from "../people/sign-in-again.js";
 import { factsText, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
 import { mp4NameOf, RepackedContent } from "../repack/content.js";
@@ -44,6 +46,7 @@ export class Store {
     this.state = initialState(limits, blank);
     // navigator.onLine doesn't help, because the portal may run on the same machine.
     window.addEventListener("online", () => this.dispatch({ type: "connected" }), { signal });
+    document.addEventListener(SIGNED_IN, () => this.dispatch({ type: "signedIn" }), { signal });
     signal.addEventListener("abort", () => {
       for (const { stop } of this.#runs.values()) stop.abort();
     });
@@ -54,11 +57,12 @@ export class Store {
     if (this.signal.aborted) return;
     const before = this.state;
     this.state = reduce(before, event);
-    const { uploads } = this.state;
+    const { uploads, announcements } = this.state;
     for (const number of new Set([...before.uploads, ...uploads].map(({ number }) => number))) {
       this.#react(number, is.uploadOf(before, number), is.uploadOf(this.state, number));
     }
     this.onChange(this.state, before);
+    for (const message of announcements) announce(message);
   }
 
   /** List unfinished uploads of earlier visits, and those of other pages when these pages close. */

@@ -3,30 +3,27 @@
  * is recorded goes to a file of this browser first, and from there to storage.
  */
 
-import { readStored, writeStored } from "../browser-storage.js";
-import { announce, closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
+import { announce, closest, confirmLeaving, element, setText } from "../dom.js";
 import { formatClock } from "../format.js";
 import { gettext } from "../messages.js";
 import { allowSignInPrompt } from "../people/sign-in-again.js";
 import { Api } from "../publishing/api.js";
-import { describeTransferError, NotPublished } from "../publishing/failures.js";
+import { describeTransferError } from "../publishing/failures.js";
+import { ask } from "../question.js";
 import { NoResponse } from "../requests.js";
 import { BubbleFrame } from "./bubble.js";
-import { DetailsForm } from "./details.js";
 import { capabilities, Recorder } from "./recorder.js";
 import { discardSaved, Recording } from "./recording.js";
 import { findUnfinished } from "./recovery.js";
+import { Result } from "./result.js";
 import { KINDS, Setup } from "./setup.js";
 import * as texts from "./texts.js";
+import { createItem, pressedButton } from "./unfinished-item.js";
 
 const TICK_MS = 250;
 /** How often the space that is left is looked up. */
 const SPACE_MS = 5_000;
 const COUNTDOWN_S = 3;
-/** Categories that were chosen last. */
-const CATEGORIES = "portal.recording.categories";
-/** "People & Society", for recordings that nobody has described. */
-const FIRST_CATEGORY = 15;
 /** What is left to a portal's limit of sizes when a recording stops: more than what is under way. */
 const MARGIN_BYTES = 32 * 2 ** 20;
 
@@ -71,12 +68,11 @@ class RecordPage {
     this.root = root;
     this.signal = signal;
     const { spoolUrl = "", limits = "" } = root.dataset;
-    const urls = /** @type {import("../publishing/store.js").Urls} */ ({ ...root.dataset });
+    const urls = /** @type {Result["urls"]} */ ({ ...root.dataset });
     /** @type {{ size_bytes: number | null, duration_s: number | null }} */
     this.limits = JSON.parse(limits);
     this.tools = { api: new Api(urls), spoolUrl };
     this.preview = /** @type {HTMLVideoElement} */ (element(root, "[data-preview]"));
-    this.player = /** @type {HTMLVideoElement} */ (element(root, "[data-player]"));
     this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
     element(root, "[data-able]").hidden = false;
     const sources = element(root, "[data-sources]");
@@ -91,9 +87,9 @@ class RecordPage {
       },
       signal,
     );
-    this.details = new DetailsForm(root, urls, (title) => this.#handlePublished(title), signal);
+    this.result = new Result(root, urls, signal);
     this.#listen();
-    findUnfinished((unfinished) => this.#addUnfinished(unfinished), signal);
+    findUnfinished((unfinished) => this.#offerUnfinished(unfinished), signal);
     this.#enter("setup");
   }
 
@@ -112,7 +108,7 @@ class RecordPage {
 
   get #holdsWork() {
     const isBusy = ["countdown", "recording", "paused", "sending"].includes(this.#stage);
-    return isBusy || (this.#stage === "details" && this.details.holdsWork);
+    return isBusy || (this.#stage === "details" && this.result.details.holdsWork);
   }
 
   /** Show the parts of a stage. @param {Stage} stage */
@@ -136,7 +132,7 @@ class RecordPage {
   /** @param {Event} event */
   #handleClick({ target }) {
     const button = closest(target, "[data-action]");
-    if (!button || this.details.contains(button)) return;
+    if (!button || this.result.details.contains(button)) return;
     allowSignInPrompt();
     const actions = /** @type {Record<string, () => unknown>} */ ({
       record: () => this.#record(),
@@ -147,7 +143,7 @@ class RecordPage {
       over: () => this.#startOver(),
       hide: () => this.#toggleBubble(),
       again: () => this.#recording?.tryAgain(),
-      publish: () => this.details.submit(),
+      publish: () => this.result.details.submit(),
       discard: () => this.#discard(),
     });
     actions[button.dataset.action ?? ""]?.();
@@ -156,14 +152,8 @@ class RecordPage {
   /** Press the button of a key, unless the key is for a field. @param {KeyboardEvent} event */
   #handleKey(event) {
     const { key, target, ctrlKey, metaKey, altKey, repeat } = event;
-    if (
-      ctrlKey ||
-      metaKey ||
-      altKey ||
-      repeat ||
-      closest(target, "input, select, textarea, dialog")
-    )
-      return;
+    if (ctrlKey || metaKey || altKey || repeat) return;
+    if (closest(target, "input, select, textarea, dialog")) return;
     const buttons = this.root.querySelectorAll(`[data-key="${CSS.escape(key.toLowerCase())}"]`);
     const button = [...buttons].find((candidate) => candidate.checkVisibility());
     if (!(button instanceof HTMLElement)) return;
@@ -293,7 +283,7 @@ class RecordPage {
   }
 
   async #startOver() {
-    if (!(await this.#ask(texts.startOverQuestion()))) return;
+    if (!(await this.#agrees(texts.startOverQuestion()))) return;
     await this.#recorder?.stop().catch(() => {});
     await this.#cancel();
     await this.#record();
@@ -319,7 +309,10 @@ class RecordPage {
     await this.#finish(recording);
   }
 
-  /** Send the rest of a recording, publish it for oneself, and ask for its details. @param {Recording} recording */
+  /**
+   * Send the rest of a recording, make a video of it for oneself, and publish it with its details.
+   * @param {Recording} recording
+   */
   async #finish(recording) {
     const file = await recording.spool.end();
     if (!file.size) {
@@ -327,86 +320,46 @@ class RecordPage {
       this.#warn("end", texts.NOTHING_RECORDED);
       return;
     }
-    const address = URL.createObjectURL(file);
-    this.player.src = address;
-    this.#offerCopy(element(this.root, "[data-save]"), address, recording.saved.name);
+    this.result.show(file, recording.saved.name);
     if (!(await recording.sent)) return;
-    const { firstVisibility = "", defaultVisibility = "" } = this.root.dataset;
-    const title = texts.titleOf(recording.saved.started_at);
-    const chosen = readStored(CATEGORIES) ?? [];
-    const categoryIds = chosen.length ? chosen : [FIRST_CATEGORY];
-    const blank = { title, description: "", tags: "", share: "", series: "" };
-    try {
-      await recording.publish({ ...blank, categoryIds, visibility: firstVisibility });
-    } catch (error) {
-      if (!(error instanceof NotPublished)) throw error;
-      this.#note(error.message);
-      announce(error.message);
-    }
-    this.#drawAddress(recording);
-    const details = { ...blank, categoryIds: chosen, visibility: defaultVisibility };
-    this.details.open(recording, file.size, details);
+    await this.result.keep(recording);
+    const published = this.result.publish(recording, file.size);
     this.#enter("details");
-  }
-
-  /** @param {string} title of the published video */
-  #handlePublished(title) {
-    const recording = this.#recording;
-    if (!recording) return;
-    writeStored(CATEGORIES, this.details.categoryIds);
-    recording.video = this.details.video;
-    this.#drawAddress(recording);
-    this.#note(gettext("“%(title)s” is published.", { title }));
+    if (!(await published)) return;
     recording.forget();
     this.#enter("done");
   }
 
   async #discard() {
     const recording = this.#recording;
-    if (!recording || !(await this.#ask(texts.discardQuestion()))) return;
+    if (!recording || !(await this.#agrees(texts.discardQuestion()))) return;
     try {
       await recording.discard();
     } catch (error) {
-      this.#note(describeTransferError(/** @type {Error} */ (error)).join(". "));
+      this.result.note(describeTransferError(/** @type {Error} */ (error)).join(". "));
       return;
     }
     this.#recording = null;
-    this.details.close();
-    element(this.root, "[data-address]").hidden = true;
-    this.#note("");
-    URL.revokeObjectURL(this.player.src);
-    this.player.removeAttribute("src");
+    this.result.close();
     this.#enter("setup");
   }
 
-  /** @param {import("./recovery.js").Unfinished} unfinished */
-  #addUnfinished(unfinished) {
-    const { saved, file } = unfinished;
-    const template = /** @type {HTMLTemplateElement} */ (
-      element(this.root, "[data-unfinished-template]")
-    );
-    const item = element(document.importNode(template.content, true), "li");
-    setTexts(item, {
-      name: texts.titleOf(saved.started_at),
-      facts: texts.unfinishedText(unfinished),
-    });
-    this.#offerCopy(element(item, "[data-copy-file]"), URL.createObjectURL(file), saved.name);
-    const { signal } = this;
-    element(item, "[data-continue]").addEventListener(
-      "click",
-      () => {
-        item.remove();
-        this.#continue(saved);
-      },
-      { signal },
-    );
-    const discard = async () => {
-      if (!(await this.#ask(texts.discardQuestion()))) return;
-      item.remove();
-      await discardSaved(saved, this.tools);
-    };
-    element(item, "[data-discard]").addEventListener("click", discard, { signal });
-    element(this.root, "[data-unfinished]").append(item);
+  /**
+   * Offer to go on with a recording of an earlier visit.
+   * @param {import("./recovery.js").Unfinished} unfinished
+   */
+  async #offerUnfinished(unfinished) {
+    const { root, tools } = this;
+    const template = element(root, "[data-unfinished-template]");
+    const item = createItem(/** @type {HTMLTemplateElement} */ (template), unfinished);
+    element(root, "[data-unfinished]").append(item);
+    let button = await pressedButton(item);
+    while (button === "discard" && !(await this.#agrees(texts.discardQuestion()))) {
+      button = await pressedButton(item);
+    }
+    item.remove();
+    if (button === "discard") await discardSaved(unfinished.saved, tools);
+    else await this.#continue(unfinished.saved);
   }
 
   /** Go on with a recording of an earlier visit. @param {import("./saved-recordings.js").Saved} saved */
@@ -422,33 +375,6 @@ class RecordPage {
     this.#enter("sending");
     recording.send(() => this.#draw());
     await this.#finish(recording);
-  }
-
-  /** @param {HTMLElement} link @param {string} address @param {string} name */
-  #offerCopy(link, address, name) {
-    link.setAttribute("href", address);
-    link.setAttribute("download", name);
-  }
-
-  /** @param {Recording} recording */
-  #drawAddress({ video }) {
-    const line = element(this.root, "[data-address]");
-    line.hidden = !video;
-    if (!video) return;
-    const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
-    const link = element(line, "[data-video]");
-    const address = publicUrl.replace("VIDEO_ID", video.id);
-    link.setAttribute("href", videoUrl.replace("VIDEO_ID", video.id));
-    element(this.root, "[data-edit]").setAttribute("href", editUrl.replace("VIDEO_ID", video.id));
-    link.textContent = address;
-    element(line, "[data-copies]").dataset.copies = address;
-  }
-
-  /** @param {string} text */
-  #note(text) {
-    const note = element(this.root, "[data-note]");
-    note.textContent = text;
-    note.hidden = !text;
   }
 
   #drawSources() {
@@ -520,19 +446,9 @@ class RecordPage {
       .then((estimate) => this.#warn("space", texts.spaceText(estimate, rate_bps)));
   }
 
-  /**
-   * Ask a question, and return whether the answer is yes.
-   * @param {texts.Question} question @returns {Promise<boolean>}
-   */
-  #ask(question) {
-    const { question: dialog, signal } = this;
-    setTexts(dialog, { ...question });
-    dialog.returnValue = "no";
-    dialog.showModal();
-    return new Promise((resolve) => {
-      const resolveAnswer = () => resolve(dialog.returnValue === "yes");
-      dialog.addEventListener("close", resolveAnswer, { signal, once: true });
-    });
+  /** Ask a question, and return whether the answer is yes. @param {texts.Question} question */
+  #agrees(question) {
+    return ask(this.question, question, this.signal);
   }
 }
 

@@ -129,7 +129,7 @@ export function unfinishedText({ saved, file }) {
   return saved.duration_s ? [briefDuration(saved.duration_s), size].join(" · ") : size;
 }
 
-/** @typedef {{ title: string, text: string, yes: string, no: string }} Question */
+/** @typedef {import("../question.js").Question} Question */
 
 /** @returns {Question} */
 export const discardQuestion = () => ({
