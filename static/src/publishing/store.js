@@ -37,11 +37,13 @@ export class Store {
    * @param {Page} page
    * @param {(state: State, before: State) => void} onChange called after each event
    * @param {AbortSignal} signal stops everything
+   * @param {typeof publish} [publishUpload] does what has to be done before, too
    */
-  constructor({ urls, limits, blank }, onChange, signal) {
+  constructor({ urls, limits, blank }, onChange, signal, publishUpload = publish) {
     this.urls = urls;
     this.onChange = onChange;
     this.signal = signal;
+    this.publishUpload = publishUpload;
     this.#api = new Api(urls);
     this.state = initialState(limits, blank);
     // navigator.onLine doesn't help, because the portal may run on the same machine.
@@ -221,9 +223,10 @@ export class Store {
       const tags = details.tags.trim().replace(/\s+/g, " ");
       const sentName = is.isRepacked(upload) ? mp4NameOf(fileName) : fileName;
       const submission = { ...details, tags, fileName: sentName, key };
-      const video = await publish(this.#api, submission, request, remember);
+      const video = await this.publishUpload(this.#api, submission, request, remember);
       this.dispatch({ type: "published", number, video });
     } catch (error) {
+      if (this.signal.aborted) return;
       if (!(error instanceof NotPublished)) throw error;
       this.dispatch({ type: "refused", number, error });
     }

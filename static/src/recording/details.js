@@ -14,14 +14,12 @@ import { DetailsView } from "../publishing/views.js";
 /** @typedef {import("../publishing/publication.js").Video} Video */
 
 export class DetailsForm {
-  #stop = new AbortController();
   /** @type {Store | null} */
   #store = null;
 
-  /** @param {HTMLElement} root @param {Urls} urls @param {AbortSignal} signal */
-  constructor(root, urls, signal) {
+  /** @param {HTMLElement} root @param {Urls} urls */
+  constructor(root, urls) {
     this.urls = urls;
-    this.signal = signal;
     this.button = element(root, "[data-action=publish]");
     this.form = /** @type {HTMLFormElement} */ (element(root, "[data-details]"));
     this.view = new DetailsView(this.form);
@@ -48,21 +46,26 @@ export class DetailsForm {
   /**
    * Show the form for a recording that was sent, until its video is published.
    * @param {import("./recording.js").Recording} recording @param {number} size_bytes
-   * @param {Details} details @returns {Promise<Video | null>} null if the form was closed
+   * @param {Details} details
+   * @param {typeof import("../publishing/publication.js").publish} publish
+   * @param {AbortSignal} signal closes the form
+   * @returns {Promise<Video | null>} null if the form was closed
    */
-  fill({ saved }, size_bytes, details) {
-    this.#stop = new AbortController();
-    const signal = AbortSignal.any([this.signal, this.#stop.signal]);
+  fill({ saved }, size_bytes, details, publish, signal) {
     const limits = { size_bytes: 0, duration_s: 0, pixels: 0, left: null };
     const page = { urls: this.urls, limits, blank: details };
     return new Promise((resolve) => {
-      signal.addEventListener("abort", () => resolve(null));
+      signal.addEventListener("abort", () => {
+        this.#store = null;
+        this.form.hidden = true;
+        resolve(null);
+      });
       const handleChange = (/** @type {State} */ state) => {
         this.#draw(state);
         const [upload] = state.uploads;
         if (upload?.publishing === "published") resolve(upload.video);
       };
-      this.#store = new Store(page, handleChange, signal);
+      this.#store = new Store(page, handleChange, signal, publish);
       this.view.listen(this.#store, signal);
       const { key, name: fileName, request, started_at: saved_at } = saved;
       const sizes = { size_bytes, file_bytes: size_bytes };
@@ -81,12 +84,6 @@ export class DetailsForm {
       };
       this.#store.dispatch({ type: "restored", saved: [upload] });
     });
-  }
-
-  close() {
-    this.#stop.abort();
-    this.#store = null;
-    this.form.hidden = true;
   }
 
   /** Publish the video with these details. */

@@ -19,6 +19,7 @@ import { Result } from "./result.js";
 import { KINDS, Setup } from "./setup.js";
 import * as texts from "./texts.js";
 import { createItem, pressedButton } from "./unfinished-item.js";
+import { Warnings } from "./warnings.js";
 
 const TICK_MS = 250;
 /** How often the space that is left is looked up. */
@@ -52,8 +53,6 @@ class RecordPage {
   #recorder = null;
   /** @type {Recording | null} */
   #recording = null;
-  /** Texts by the kind of their warning. @type {Map<string, string>} */
-  #warnings = new Map();
   /** Whether the recording has sound, so that its microphone can be replaced. */
   #hasSound = false;
   /** Length of a recording of an earlier visit, or one that has ended. */
@@ -74,6 +73,7 @@ class RecordPage {
     this.tools = { api: new Api(urls), spoolUrl };
     this.preview = /** @type {HTMLVideoElement} */ (element(root, "[data-preview]"));
     this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
+    this.warnings = new Warnings(element(root, "[data-warnings]"));
     element(root, "[data-able]").hidden = false;
     const sources = element(root, "[data-sources]");
     for (const kind of KINDS) element(sources, `[data-source=${kind}]`).hidden = !can[kind];
@@ -108,7 +108,7 @@ class RecordPage {
 
   get #holdsWork() {
     const isBusy = ["countdown", "recording", "paused", "sending"].includes(this.#stage);
-    return isBusy || (this.#stage === "details" && this.result.details.holdsWork);
+    return isBusy || (this.#stage === "details" && this.result.holdsWork);
   }
 
   /** Show the parts of a stage. @param {Stage} stage */
@@ -177,7 +177,7 @@ class RecordPage {
   #show() {
     this.#recorder?.stop();
     this.#recorder = null;
-    this.#warnings.clear();
+    this.warnings.clear();
     this.preview.srcObject = null;
     if (this.setup.hasPicture) {
       const recorder = new Recorder(this.setup.sources, async (bytes) => {
@@ -201,15 +201,7 @@ class RecordPage {
   /** @param {import("./recorder.js").Warning} warning */
   #handleWarning({ kind, isOver }) {
     const isAtOnce = kind !== "screen_ended" || this.setup.streams.camera;
-    if (isAtOnce) this.#warn(kind, isOver ? "" : texts.WARNINGS[kind]);
-  }
-
-  /** Show a warning, or end it. @param {string} kind @param {string} text */
-  #warn(kind, text) {
-    if ((this.#warnings.get(kind) ?? "") === text) return;
-    if (text) this.#warnings.set(kind, text);
-    else this.#warnings.delete(kind);
-    this.#draw();
+    if (isAtOnce) this.warnings.set(kind, isOver ? "" : texts.WARNINGS[kind]);
   }
 
   /** Keep bytes of the film. @param {Uint8Array} bytes @param {number} duration_s */
@@ -224,11 +216,11 @@ class RecordPage {
 
   async #record() {
     if (!this.setup.hasPicture) {
-      this.#warn("choice", texts.NO_PICTURE);
+      this.warnings.set("choice", texts.NO_PICTURE);
       return;
     }
-    this.#warn("choice", "");
-    this.#warn("end", "");
+    this.warnings.set("choice", "");
+    this.warnings.set("end", "");
     this.#enter("countdown");
     const now = Date.now();
     const name = `recording-${new Date(now).toISOString().slice(0, 19).replaceAll(":", "-")}.mp4`;
@@ -237,7 +229,7 @@ class RecordPage {
     } catch {
       // Private windows of some browsers keep no files.
       this.#enter("setup");
-      this.#warn("end", texts.NO_FILES);
+      this.warnings.set("end", texts.NO_FILES);
       return;
     }
     const recording = this.#recording;
@@ -247,7 +239,7 @@ class RecordPage {
       await this.#recorder?.start();
     } catch {
       await this.#cancel();
-      this.#warn("end", texts.NOT_STARTED);
+      this.warnings.set("end", texts.NOT_STARTED);
       return;
     }
     this.#hasSound = this.setup.hasSound;
@@ -298,8 +290,8 @@ class RecordPage {
   async #stop(reason = "") {
     const recording = this.#recording;
     if (!recording || !["recording", "paused"].includes(this.#stage)) return;
-    this.#warnings.clear();
-    this.#warn("end", reason);
+    this.warnings.clear();
+    this.warnings.set("end", reason);
     this.#enter("sending");
     await this.#recorder?.stop().catch(() => {});
     this.#duration_s = this.#recorder?.duration_s ?? 0;
@@ -317,13 +309,13 @@ class RecordPage {
     const file = await recording.spool.end();
     if (!file.size) {
       await this.#cancel();
-      this.#warn("end", texts.NOTHING_RECORDED);
+      this.warnings.set("end", texts.NOTHING_RECORDED);
       return;
     }
     this.result.show(file, recording.saved.name);
     if (!(await recording.sent)) return;
-    await this.result.keep(recording);
-    const published = this.result.publish(recording, file.size);
+    await this.result.publishForOneself(recording);
+    const published = this.result.publish(recording, file);
     this.#enter("details");
     if (!(await published)) return;
     recording.forget();
@@ -366,7 +358,7 @@ class RecordPage {
   async #continue(saved) {
     const recording = await Recording.resume(saved, this.tools);
     if (!recording) {
-      this.#warn("end", texts.TAKEN);
+      this.warnings.set("end", texts.TAKEN);
       return;
     }
     this.#recording = recording;
@@ -405,11 +397,6 @@ class RecordPage {
   /** Show what changes while it is recorded and sent. */
   #draw() {
     const recording = this.#recording;
-    const list = element(this.root, "[data-warnings]");
-    const warnings = [...this.#warnings.values()];
-    if (warnings.join() !== [...list.children].map((item) => item.textContent).join()) {
-      list.replaceChildren(...warnings.map(warningItem));
-    }
     if (!recording) return;
     const progress = {
       size_bytes: recording.spool.size_bytes,
@@ -443,19 +430,11 @@ class RecordPage {
     const rate_bps = recording.spool.size_bytes / Math.max(recorder.duration_s, 1);
     navigator.storage
       .estimate()
-      .then((estimate) => this.#warn("space", texts.spaceText(estimate, rate_bps)));
+      .then((estimate) => this.warnings.set("space", texts.spaceText(estimate, rate_bps)));
   }
 
   /** Ask a question, and return whether the answer is yes. @param {texts.Question} question */
   #agrees(question) {
     return ask(this.question, question, this.signal);
   }
-}
-
-/** @param {string} text */
-function warningItem(text) {
-  const item = document.createElement("li");
-  item.className = "notice notice--busy";
-  item.textContent = text;
-  return item;
 }
