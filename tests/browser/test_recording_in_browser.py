@@ -202,6 +202,15 @@ async def test_refused_camera_is_explained(page: Page) -> None:
     await expect(page.locator("[data-warnings]")).to_contain_text("Choose a screen or a camera")
 
 
+# Lets the camera have a size with one quality, which is transcoded and cut soon.
+SMALL_CAMERA = """
+    const devices = navigator.mediaDevices;
+    const open = devices.getUserMedia.bind(devices);
+    devices.getUserMedia = (asked) =>
+        open(asked.video ? { ...asked, video: { width: 320, height: 180 } } : asked);
+"""
+
+
 async def cuts_of(live_portal: LivePortal, video_id: str) -> dict[str, Any]:
     async with (
         aiohttp.ClientSession(live_portal.base_url) as session,
@@ -237,6 +246,7 @@ async def test_only_the_part_between_the_handles_is_ever_public(
         await route.continue_()
 
     await page.route("**/api/videos/*/access", read_cuts)
+    await page.add_init_script(SMALL_CAMERA)
     await open_recorder(page)
     await choose_sources(page, "Camera", "Microphone")
     await record_past(page, 4)
@@ -291,6 +301,7 @@ async def test_recording_whose_cut_is_refused_is_not_published(
 
     await page.route("**/api/videos/*/cuts", refuse)
     changes = record_requests(page, "/access", method="PUT")
+    await page.add_init_script(SMALL_CAMERA)
     await open_recorder(page)
     await choose_sources(page, "Camera")
     await record_past(page, 2)

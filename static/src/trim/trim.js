@@ -48,6 +48,7 @@ export class TrimPanel {
     this.video = /** @type {HTMLVideoElement} */ (element(root, "video"));
     /** @type {Part} */
     this.part = { startSeconds: 0, endSeconds: 0 };
+    root.ariaBusy = "true";
     setText(root, "[data-strip-fault]", gettext("Reading the film…"));
     this.#open(signal);
   }
@@ -58,6 +59,7 @@ export class TrimPanel {
     const { url, file, part } = this.film;
     const preview = await readPreview(url, file, signal).catch(() => null);
     if (signal.aborted) return;
+    root.ariaBusy = "false";
     const isReadable = preview !== null && preview.duration_s > 0;
     const fault = isReadable ? "" : gettext("This file can’t be trimmed here.");
     setText(root, "[data-strip-fault]", fault);
