@@ -1,4 +1,4 @@
-"""Page that records with the recorder alone, from a server of its own, and films read by PyAV."""
+"""Server of a page that has only the recorder, and decoder of the films that it records."""
 
 import base64
 import functools
@@ -15,14 +15,15 @@ import av
 import numpy as np
 from front_end import install_tools, run_node
 
-# What the record page's policy must allow: WASM, and a worker that mediabunny makes.
+# Smallest content security policy for the recorder: WASM, and the worker that mediabunny creates.
 POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
 PAGE = '<!doctype html><title>Record</title><script type="module" src="page.js"></script>'
+# Smallest mean of the channels of a white area, of 255.
 WHITE = 200
 
 
 def bundle_page(folder: Path) -> None:
-    """Write the page, its script and the recorder."""
+    """Write the page, and its script with the recorder, into a folder."""
     esbuild = install_tools() / "esbuild" / "bin" / "esbuild"
     script = Path(__file__).with_name("recorder_page.mjs")
     arguments = ("--bundle", "--splitting", "--format=esm", f"--outdir={folder}")
@@ -36,12 +37,12 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing."""
+        """Drop the line about a request."""
 
 
 @contextmanager
 def serve(folder: Path) -> Iterator[str]:
-    """Serve a folder; the value is its URL."""
+    """Serve a folder over HTTP, and yield its URL."""
     handler = functools.partial(_Handler, directory=str(folder))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -52,7 +53,7 @@ def serve(folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A decoded frame: its time, whether it is a key frame, its pixels as RGB."""
+    """Decoded frame. `pixels` has its rows of RGB values."""
 
     at_s: float
     is_key: bool
@@ -65,7 +66,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Film:
-    """A decoded recording. `sound` has one row per channel."""
+    """Decoded recording. `sound` has one row per channel, and `rate` samples per second."""
 
     pictures: list[Picture]
     sound: np.ndarray[Any, Any]
@@ -73,20 +74,20 @@ class Film:
 
     @property
     def flashes_s(self) -> list[float]:
-        """Times at which the picture becomes white."""
+        """Return the times at which the picture becomes white."""
         pairs = zip(self.pictures, self.pictures[1:], strict=False)
         return [after.at_s for before, after in pairs if after.is_white and not before.is_white]
 
     @property
     def beeps_s(self) -> list[float]:
-        """Times at which sound begins after half a second of silence."""
+        """Return the times at which sound begins after at least 0.4 s of silence."""
         loud = np.flatnonzero(np.abs(self.sound).max(axis=0) > 0.05) / self.rate
         starts = np.flatnonzero(np.diff(loud, prepend=-1.0) > 0.4)
         return [float(at_s) for at_s in loud[starts]]
 
 
 def decode(data: bytes) -> Film:
-    """Decode a film wholly, with the offsets of its tracks."""
+    """Decode all frames of a film. Their times include the offset of their track."""
     pictures: list[Picture] = []
     parts: list[np.ndarray[Any, Any]] = []
     rate = 48_000
@@ -103,7 +104,7 @@ def decode(data: bytes) -> Film:
 
 
 def fragment_ends(data: bytes) -> list[int]:
-    """Return the offsets at which a fragment has ended."""
+    """Return the offset of the end of each fragment, in bytes."""
     ends: list[int] = []
     at = 0
     while at < len(data):

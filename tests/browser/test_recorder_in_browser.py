@@ -241,7 +241,7 @@ async def test_tab_with_its_sound_camera_and_microphone_are_one_film(page: Page)
     height, width, _ = film.pictures[-1].pixels.shape
     bubble = film.pictures[-1].pixels[int(0.82 * height), int(0.88 * width)]
     assert abs(bubble.astype(int) - film.pictures[-1].pixels[20, 20]).max() > 20
-    # Also the sound of a tab is a fake device's.
+    # Chromium's fake device also makes the sound of a shared tab.
     assert abs(film.sound).max() > 0.1
     assert film.rate == 48_000
     assert max(result["levels"]) > 0

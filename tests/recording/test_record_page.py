@@ -1,4 +1,4 @@
-"""Page that records: its headers, its links, and what it is told about the portal."""
+"""Page that records: its headers, the links to it, and its settings."""
 
 import pytest
 from api_client import Client
@@ -32,15 +32,15 @@ async def headers_of(client: Client, path: str) -> tuple[str, str]:
 async def test_people_who_may_publish_find_the_page(
     app: Quart, anyone: Sender, olga: Account
 ) -> None:
-    for role, is_found in ((Role.CONTRIBUTOR, True), (Role.VIEWER, False)):
+    for role, may_record in ((Role.CONTRIBUTOR, True), (Role.VIEWER, False)):
         sender = await signed_in(app, await make_account(role.value, role))
-        assert ('href="/record"' in await page(sender, "/")) is is_found
-        assert (await sender.get("/record")).status_code == (200 if is_found else 403)
+        assert ('href="/record"' in await page(sender, "/")) is may_record
+        assert (await sender.get("/record")).status_code == (200 if may_record else 403)
     assert 'href="/record"' not in await page(anyone, "/")
 
 
 async def test_recording_is_private_until_it_is_published(app: Quart, anyone: Sender) -> None:
-    # Nobody could watch a private video on a portal without accounts.
+    # On a portal without accounts, a private video has no viewers.
     assert 'data-first-visibility="unlisted"' in await page(anyone, "/record")
     olga = await signed_in(app, await make_account("olga"))
     assert 'data-first-visibility="private"' in await page(olga, "/record")

@@ -4,9 +4,10 @@
  */
 
 import { startCopyLink } from "../copy.js";
-import { announce, closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
+import { closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
 import { gettext } from "../messages.js";
-import { allowSignInPrompt, SIGNED_IN } from "../people/sign-in-again.js";
+import { allowSignInPrompt } from "../people/sign-in-again.js";
+import { ask } from "../question.js";
 import { newId } from "./saved.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
@@ -67,15 +68,13 @@ class UploadPage {
     form.addEventListener("click", ({ target }) => this.#runAction(target, store.state.open), {
       signal,
     });
-    form.addEventListener("input", (event) => this.#handleInput(event), { signal });
     form.addEventListener("change", (event) => this.#handleFile(event), { signal });
-    form.addEventListener("submit", (event) => event.preventDefault(), { signal });
+    this.details.listen(store, signal);
     const submit = element(this.publishing, "[data-submit]");
-    submit.addEventListener("click", () => this.#submit(), { signal });
+    submit.addEventListener("click", () => this.details.submit(store), { signal });
     this.trim.addEventListener("toggle", () => this.#openTrim(), { signal });
     this.trim.addEventListener("click", ({ target }) => this.#chooseTrim(target), { signal });
     confirmLeaving(() => store.state.uploads.some(is.holdsWork), signal);
-    document.addEventListener(SIGNED_IN, () => store.dispatch({ type: "signedIn" }), { signal });
   }
 
   /** Open an upload, or run the action of its button. @param {Event} event on a line */
@@ -98,33 +97,10 @@ class UploadPage {
     if (!action) return;
     allowSignInPrompt();
     const question = questionOf(this.store.state, action, number);
-    const isAgreed = question !== null && (await this.#ask(question));
+    const isAgreed = question !== null && (await ask(this.question, question, this.signal));
     if (question && !isAgreed && action === "remove") return;
     const type = /** @type {"copy"} */ (action);
     this.store.dispatch({ type, number, mayLoosen: isAgreed });
-  }
-
-  /**
-   * Ask a question, and return whether the answer is yes.
-   * @param {NonNullable<ReturnType<typeof questionOf>>} question @returns {Promise<boolean>}
-   */
-  #ask(question) {
-    const { question: dialog, signal } = this;
-    setTexts(dialog, question);
-    dialog.returnValue = "no";
-    dialog.showModal();
-    return new Promise((resolve) => {
-      const resolveAnswer = () => resolve(dialog.returnValue === "yes");
-      dialog.addEventListener("close", resolveAnswer, { signal, once: true });
-    });
-  }
-
-  /** Store the edited details. @param {Event} event */
-  #handleInput({ target }) {
-    const pointer = closest(target, "[data-field]")?.dataset.field ?? "";
-    if (pointer === "/file" || closest(target, "[data-trim]")) return;
-    const details = this.details.read();
-    this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer });
   }
 
   /**
@@ -134,14 +110,6 @@ class UploadPage {
   #handleFile({ target }) {
     if (!(target instanceof HTMLInputElement) || target.type !== "file") return;
     takeFiles(target, (files) => this.store.choose(files, is.openOf(this.store.state)));
-  }
-
-  #submit() {
-    allowSignInPrompt();
-    // Browsers send no event for fields that they restore.
-    const details = this.details.read();
-    this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer: "" });
-    this.store.dispatch({ type: "submitted" });
   }
 
   /** Let people choose a part of the open upload's film. */
@@ -192,7 +160,6 @@ class UploadPage {
     setText(this.drop, "[data-drop-words]", dropText);
     if (state.focus) this.#focus(state.focus);
     else this.#keepFocus(focused, state, before);
-    for (const message of state.announcements) announce(message);
   }
 
   /** @param {State} state @param {State} before */

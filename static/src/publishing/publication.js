@@ -41,10 +41,20 @@ const UNREACHABLE = gettext(
  * @returns {Promise<Video>} @throws {NotPublished}
  */
 export async function publish(api, request, pendingRequest, remember) {
-  try {
+  return explainFailure(async () => {
     const video = await createOrUpdate(api, request, pendingRequest, remember);
     if (request.series) await api.addToSeries(request.series, video.id);
     return video;
+  });
+}
+
+/**
+ * Run a step of the publication, and explain its failure in terms of the form.
+ * @template T @param {() => Promise<T>} step @returns {Promise<T>} @throws {NotPublished}
+ */
+export async function explainFailure(step) {
+  try {
+    return await step();
   } catch (error) {
     if (isSignedOut(error)) throw new NotPublished([], SIGNED_OUT, false);
     if (error instanceof AccountChanged) throw new NotPublished([], ACCOUNT_CHANGED, false);

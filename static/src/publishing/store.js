@@ -4,6 +4,8 @@
  * or publishes it. The results are new events.
  */
 
+import { announce } from "../dom.js";
+import { SIGNED_IN } from "../people/sign-in-again.js";
 import { factsText, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
 import { mp4NameOf, RepackedContent } from "../repack/content.js";
@@ -35,15 +37,18 @@ export class Store {
    * @param {Page} page
    * @param {(state: State, before: State) => void} onChange called after each event
    * @param {AbortSignal} signal stops everything
+   * @param {typeof publish} [publishUpload] does what has to be done before, too
    */
-  constructor({ urls, limits, blank }, onChange, signal) {
+  constructor({ urls, limits, blank }, onChange, signal, publishUpload = publish) {
     this.urls = urls;
     this.onChange = onChange;
     this.signal = signal;
+    this.publishUpload = publishUpload;
     this.#api = new Api(urls);
     this.state = initialState(limits, blank);
     // navigator.onLine doesn't help, because the portal may run on the same machine.
     window.addEventListener("online", () => this.dispatch({ type: "connected" }), { signal });
+    document.addEventListener(SIGNED_IN, () => this.dispatch({ type: "signedIn" }), { signal });
     signal.addEventListener("abort", () => {
       for (const { stop } of this.#runs.values()) stop.abort();
     });
@@ -54,11 +59,12 @@ export class Store {
     if (this.signal.aborted) return;
     const before = this.state;
     this.state = reduce(before, event);
-    const { uploads } = this.state;
+    const { uploads, announcements } = this.state;
     for (const number of new Set([...before.uploads, ...uploads].map(({ number }) => number))) {
       this.#react(number, is.uploadOf(before, number), is.uploadOf(this.state, number));
     }
     this.onChange(this.state, before);
+    for (const message of announcements) announce(message);
   }
 
   /** List unfinished uploads of earlier visits, and those of other pages when these pages close. */
@@ -217,9 +223,10 @@ export class Store {
       const tags = details.tags.trim().replace(/\s+/g, " ");
       const sentName = is.isRepacked(upload) ? mp4NameOf(fileName) : fileName;
       const submission = { ...details, tags, fileName: sentName, key };
-      const video = await publish(this.#api, submission, request, remember);
+      const video = await this.publishUpload(this.#api, submission, request, remember);
       this.dispatch({ type: "published", number, video });
     } catch (error) {
+      if (this.signal.aborted) return;
       if (!(error instanceof NotPublished)) throw error;
       this.dispatch({ type: "refused", number, error });
     }

@@ -3,10 +3,11 @@
  * open upload (file, faults and form).
  */
 
-import { element, setText, setTexts } from "../dom.js";
+import { closest, element, setText, setTexts } from "../dom.js";
 import { formatSize } from "../format.js";
 import { gettext } from "../messages.js";
 import { CHOICES_CHANGED } from "../multi-select.js";
+import { allowSignInPrompt } from "../people/sign-in-again.js";
 import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
 import { appliedText, noteOf, statusOf, visibilityText } from "./texts.js";
@@ -37,11 +38,27 @@ const TEXT_FIELDS = /** @type {const} */ ([
 const COPY_HINT = gettext("The categories, tags, visibility, people and series you set here");
 
 /** @typedef {import("./state.js").State} State */
+/** @typedef {import("./store.js").Store} Store */
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("./upload.js").Details} Details */
 /** @typedef {import("./texts.js").Status} Status */
 /** URLs of a video's pages, with the placeholder VIDEO_ID; `publicUrl` is the one to share. */
 /** @typedef {{ videoUrl: string, editUrl: string, publicUrl: string }} Addresses */
+
+/** Return the URL of a video's page. @param {string} address @param {string} videoId */
+const addressOf = (address, videoId) => address.replace("VIDEO_ID", encodeURIComponent(videoId));
+
+/**
+ * Set the links to a video's page and workshop, and the URL that is copied, which is returned.
+ * @param {HTMLElement} root @param {Addresses} addresses @param {string} videoId
+ */
+export function linkVideo(root, { videoUrl, editUrl, publicUrl }, videoId) {
+  const shared = addressOf(publicUrl, videoId);
+  element(root, "[data-video]").setAttribute("href", addressOf(videoUrl, videoId));
+  element(root, "[data-workshop]").setAttribute("href", addressOf(editUrl, videoId));
+  element(root, "[data-copies]").dataset.copies = shared;
+  return shared;
+}
 
 export class LineView {
   /** @param {HTMLElement} root @param {number} number @param {Addresses} addresses */
@@ -80,10 +97,7 @@ export class LineView {
     this.#drawPicture(upload, standing);
     this.#drawProgress(fileName, standing);
     this.#drawButtons(isPublished, standing);
-    if (!video) return;
-    element(this.root, "[data-video]").setAttribute("href", this.#address("videoUrl", video.id));
-    element(this.root, "[data-workshop]").setAttribute("href", this.#address("editUrl", video.id));
-    element(this.root, "[data-copies]").dataset.copies = this.#address("publicUrl", video.id);
+    if (video) linkVideo(this.root, this.addresses, video.id);
   }
 
   /**
@@ -103,7 +117,9 @@ export class LineView {
   #drawPicture({ picture, processing, video }, { art: kind = "file" }) {
     const art = element(this.root, "[data-art]");
     const hasPoster = processing?.hasPoster && video;
-    const source = hasPoster ? `${this.#address("videoUrl", video.id)}/poster.jpg` : picture;
+    const source = hasPoster
+      ? `${addressOf(this.addresses.videoUrl, video.id)}/poster.jpg`
+      : picture;
     const present = art.querySelector("img");
     art.dataset.art = kind;
     if (!source) return present?.remove();
@@ -140,11 +156,6 @@ export class LineView {
         gettext("Remove");
     setText(remove, ".visually-hidden", remove.title);
   }
-
-  /** Return the URL of a video's page. @param {keyof Addresses} name @param {string} videoId */
-  #address(name, videoId) {
-    return this.addresses[name].replace("VIDEO_ID", encodeURIComponent(videoId));
-  }
 }
 
 export class DetailsView {
@@ -157,8 +168,36 @@ export class DetailsView {
     this.pointers = FIELD_ORDER.filter((pointer) => this.#find(pointer));
   }
 
+  /**
+   * Store the details of the open upload while they are edited.
+   * @param {Store} store @param {AbortSignal} signal
+   */
+  listen(store, signal) {
+    const handleInput = (/** @type {Event} */ { target }) => {
+      const pointer = closest(target, "[data-field]")?.dataset.field ?? "";
+      if (pointer !== "/file" && !closest(target, "[data-trim]"))
+        this.#storeDetails(store, pointer);
+    };
+    this.form.addEventListener("input", handleInput, { signal });
+    this.form.addEventListener("submit", (event) => event.preventDefault(), { signal });
+  }
+
+  /** Publish the uploads of the page. @param {Store} store */
+  submit(store) {
+    allowSignInPrompt();
+    // Browsers send no event for fields that they restore.
+    this.#storeDetails(store, "");
+    store.dispatch({ type: "submitted" });
+  }
+
+  /** @param {Store} store @param {string} pointer of the edited field */
+  #storeDetails(store, pointer) {
+    const { open: number } = store.state;
+    store.dispatch({ type: "edited", number, details: this.#read(), pointer });
+  }
+
   /** Return the details exactly as typed. @returns {Details} */
-  read() {
+  #read() {
     const data = new FormData(this.form);
     const read = (/** @type {keyof Details} */ name) => String(data.get(name) ?? "");
     return {

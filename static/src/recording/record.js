@@ -3,30 +3,28 @@
  * is recorded goes to a file of this browser first, and from there to storage.
  */
 
-import { readStored, writeStored } from "../browser-storage.js";
-import { announce, closest, confirmLeaving, element, setText, setTexts } from "../dom.js";
+import { announce, closest, confirmLeaving, element, setText } from "../dom.js";
 import { formatClock } from "../format.js";
 import { gettext } from "../messages.js";
 import { allowSignInPrompt } from "../people/sign-in-again.js";
 import { Api } from "../publishing/api.js";
-import { describeTransferError, NotPublished } from "../publishing/failures.js";
+import { describeTransferError } from "../publishing/failures.js";
+import { ask } from "../question.js";
 import { NoResponse } from "../requests.js";
 import { BubbleFrame } from "./bubble.js";
-import { DetailsForm } from "./details.js";
 import { capabilities, Recorder } from "./recorder.js";
 import { discardSaved, Recording } from "./recording.js";
 import { findUnfinished } from "./recovery.js";
+import { Result } from "./result.js";
 import { KINDS, Setup } from "./setup.js";
 import * as texts from "./texts.js";
+import { createItem, pressedButton } from "./unfinished-item.js";
+import { Warnings } from "./warnings.js";
 
 const TICK_MS = 250;
 /** How often the space that is left is looked up. */
 const SPACE_MS = 5_000;
 const COUNTDOWN_S = 3;
-/** Categories that were chosen last. */
-const CATEGORIES = "portal.recording.categories";
-/** "People & Society", for recordings that nobody has described. */
-const FIRST_CATEGORY = 15;
 /** What is left to a portal's limit of sizes when a recording stops: more than what is under way. */
 const MARGIN_BYTES = 32 * 2 ** 20;
 
@@ -55,8 +53,6 @@ class RecordPage {
   #recorder = null;
   /** @type {Recording | null} */
   #recording = null;
-  /** Texts by the kind of their warning. @type {Map<string, string>} */
-  #warnings = new Map();
   /** Whether the recording has sound, so that its microphone can be replaced. */
   #hasSound = false;
   /** Length of a recording of an earlier visit, or one that has ended. */
@@ -71,13 +67,13 @@ class RecordPage {
     this.root = root;
     this.signal = signal;
     const { spoolUrl = "", limits = "" } = root.dataset;
-    const urls = /** @type {import("../publishing/store.js").Urls} */ ({ ...root.dataset });
+    const urls = /** @type {Result["urls"]} */ ({ ...root.dataset });
     /** @type {{ size_bytes: number | null, duration_s: number | null }} */
     this.limits = JSON.parse(limits);
     this.tools = { api: new Api(urls), spoolUrl };
     this.preview = /** @type {HTMLVideoElement} */ (element(root, "[data-preview]"));
-    this.player = /** @type {HTMLVideoElement} */ (element(root, "[data-player]"));
     this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
+    this.warnings = new Warnings(element(root, "[data-warnings]"));
     element(root, "[data-able]").hidden = false;
     const sources = element(root, "[data-sources]");
     for (const kind of KINDS) element(sources, `[data-source=${kind}]`).hidden = !can[kind];
@@ -91,9 +87,9 @@ class RecordPage {
       },
       signal,
     );
-    this.details = new DetailsForm(root, urls, (title) => this.#handlePublished(title), signal);
+    this.result = new Result(root, urls, signal);
     this.#listen();
-    findUnfinished((unfinished) => this.#addUnfinished(unfinished), signal);
+    findUnfinished((unfinished) => this.#offerUnfinished(unfinished), signal);
     this.#enter("setup");
   }
 
@@ -112,7 +108,7 @@ class RecordPage {
 
   get #holdsWork() {
     const isBusy = ["countdown", "recording", "paused", "sending"].includes(this.#stage);
-    return isBusy || (this.#stage === "details" && this.details.holdsWork);
+    return isBusy || (this.#stage === "details" && this.result.holdsWork);
   }
 
   /** Show the parts of a stage. @param {Stage} stage */
@@ -136,7 +132,7 @@ class RecordPage {
   /** @param {Event} event */
   #handleClick({ target }) {
     const button = closest(target, "[data-action]");
-    if (!button || this.details.contains(button)) return;
+    if (!button || this.result.details.contains(button)) return;
     allowSignInPrompt();
     const actions = /** @type {Record<string, () => unknown>} */ ({
       record: () => this.#record(),
@@ -147,7 +143,7 @@ class RecordPage {
       over: () => this.#startOver(),
       hide: () => this.#toggleBubble(),
       again: () => this.#recording?.tryAgain(),
-      publish: () => this.details.submit(),
+      publish: () => this.result.details.submit(),
       discard: () => this.#discard(),
     });
     actions[button.dataset.action ?? ""]?.();
@@ -156,14 +152,8 @@ class RecordPage {
   /** Press the button of a key, unless the key is for a field. @param {KeyboardEvent} event */
   #handleKey(event) {
     const { key, target, ctrlKey, metaKey, altKey, repeat } = event;
-    if (
-      ctrlKey ||
-      metaKey ||
-      altKey ||
-      repeat ||
-      closest(target, "input, select, textarea, dialog")
-    )
-      return;
+    if (ctrlKey || metaKey || altKey || repeat) return;
+    if (closest(target, "input, select, textarea, dialog")) return;
     const buttons = this.root.querySelectorAll(`[data-key="${CSS.escape(key.toLowerCase())}"]`);
     const button = [...buttons].find((candidate) => candidate.checkVisibility());
     if (!(button instanceof HTMLElement)) return;
@@ -187,7 +177,7 @@ class RecordPage {
   #show() {
     this.#recorder?.stop();
     this.#recorder = null;
-    this.#warnings.clear();
+    this.warnings.clear();
     this.preview.srcObject = null;
     if (this.setup.hasPicture) {
       const recorder = new Recorder(this.setup.sources, async (bytes) => {
@@ -211,15 +201,7 @@ class RecordPage {
   /** @param {import("./recorder.js").Warning} warning */
   #handleWarning({ kind, isOver }) {
     const isAtOnce = kind !== "screen_ended" || this.setup.streams.camera;
-    if (isAtOnce) this.#warn(kind, isOver ? "" : texts.WARNINGS[kind]);
-  }
-
-  /** Show a warning, or end it. @param {string} kind @param {string} text */
-  #warn(kind, text) {
-    if ((this.#warnings.get(kind) ?? "") === text) return;
-    if (text) this.#warnings.set(kind, text);
-    else this.#warnings.delete(kind);
-    this.#draw();
+    if (isAtOnce) this.warnings.set(kind, isOver ? "" : texts.WARNINGS[kind]);
   }
 
   /** Keep bytes of the film. @param {Uint8Array} bytes @param {number} duration_s */
@@ -234,11 +216,11 @@ class RecordPage {
 
   async #record() {
     if (!this.setup.hasPicture) {
-      this.#warn("choice", texts.NO_PICTURE);
+      this.warnings.set("choice", texts.NO_PICTURE);
       return;
     }
-    this.#warn("choice", "");
-    this.#warn("end", "");
+    this.warnings.set("choice", "");
+    this.warnings.set("end", "");
     this.#enter("countdown");
     const now = Date.now();
     const name = `recording-${new Date(now).toISOString().slice(0, 19).replaceAll(":", "-")}.mp4`;
@@ -247,7 +229,7 @@ class RecordPage {
     } catch {
       // Private windows of some browsers keep no files.
       this.#enter("setup");
-      this.#warn("end", texts.NO_FILES);
+      this.warnings.set("end", texts.NO_FILES);
       return;
     }
     const recording = this.#recording;
@@ -257,7 +239,7 @@ class RecordPage {
       await this.#recorder?.start();
     } catch {
       await this.#cancel();
-      this.#warn("end", texts.NOT_STARTED);
+      this.warnings.set("end", texts.NOT_STARTED);
       return;
     }
     this.#hasSound = this.setup.hasSound;
@@ -293,7 +275,7 @@ class RecordPage {
   }
 
   async #startOver() {
-    if (!(await this.#ask(texts.startOverQuestion()))) return;
+    if (!(await this.#agrees(texts.startOverQuestion()))) return;
     await this.#recorder?.stop().catch(() => {});
     await this.#cancel();
     await this.#record();
@@ -308,8 +290,8 @@ class RecordPage {
   async #stop(reason = "") {
     const recording = this.#recording;
     if (!recording || !["recording", "paused"].includes(this.#stage)) return;
-    this.#warnings.clear();
-    this.#warn("end", reason);
+    this.warnings.clear();
+    this.warnings.set("end", reason);
     this.#enter("sending");
     await this.#recorder?.stop().catch(() => {});
     this.#duration_s = this.#recorder?.duration_s ?? 0;
@@ -319,101 +301,64 @@ class RecordPage {
     await this.#finish(recording);
   }
 
-  /** Send the rest of a recording, publish it for oneself, and ask for its details. @param {Recording} recording */
+  /**
+   * Send the rest of a recording, make a video of it for oneself, and publish it with its details.
+   * @param {Recording} recording
+   */
   async #finish(recording) {
     const file = await recording.spool.end();
     if (!file.size) {
       await this.#cancel();
-      this.#warn("end", texts.NOTHING_RECORDED);
+      this.warnings.set("end", texts.NOTHING_RECORDED);
       return;
     }
-    const address = URL.createObjectURL(file);
-    this.player.src = address;
-    this.#offerCopy(element(this.root, "[data-save]"), address, recording.saved.name);
+    this.result.show(file, recording.saved.name);
     if (!(await recording.sent)) return;
-    const { firstVisibility = "", defaultVisibility = "" } = this.root.dataset;
-    const title = texts.titleOf(recording.saved.started_at);
-    const chosen = readStored(CATEGORIES) ?? [];
-    const categoryIds = chosen.length ? chosen : [FIRST_CATEGORY];
-    const blank = { title, description: "", tags: "", share: "", series: "" };
-    try {
-      await recording.publish({ ...blank, categoryIds, visibility: firstVisibility });
-    } catch (error) {
-      if (!(error instanceof NotPublished)) throw error;
-      this.#note(error.message);
-      announce(error.message);
-    }
-    this.#drawAddress(recording);
-    const details = { ...blank, categoryIds: chosen, visibility: defaultVisibility };
-    this.details.open(recording, file.size, details);
+    await this.result.publishForOneself(recording);
+    const published = this.result.publish(recording, file);
     this.#enter("details");
-  }
-
-  /** @param {string} title of the published video */
-  #handlePublished(title) {
-    const recording = this.#recording;
-    if (!recording) return;
-    writeStored(CATEGORIES, this.details.categoryIds);
-    recording.video = this.details.video;
-    this.#drawAddress(recording);
-    this.#note(gettext("“%(title)s” is published.", { title }));
+    if (!(await published)) return;
     recording.forget();
     this.#enter("done");
   }
 
   async #discard() {
     const recording = this.#recording;
-    if (!recording || !(await this.#ask(texts.discardQuestion()))) return;
+    if (!recording || !(await this.#agrees(texts.discardQuestion()))) return;
     try {
       await recording.discard();
     } catch (error) {
-      this.#note(describeTransferError(/** @type {Error} */ (error)).join(". "));
+      this.result.note(describeTransferError(/** @type {Error} */ (error)).join(". "));
       return;
     }
     this.#recording = null;
-    this.details.close();
-    element(this.root, "[data-address]").hidden = true;
-    this.#note("");
-    URL.revokeObjectURL(this.player.src);
-    this.player.removeAttribute("src");
+    this.result.close();
     this.#enter("setup");
   }
 
-  /** @param {import("./recovery.js").Unfinished} unfinished */
-  #addUnfinished(unfinished) {
-    const { saved, file } = unfinished;
-    const template = /** @type {HTMLTemplateElement} */ (
-      element(this.root, "[data-unfinished-template]")
-    );
-    const item = element(document.importNode(template.content, true), "li");
-    setTexts(item, {
-      name: texts.titleOf(saved.started_at),
-      facts: texts.unfinishedText(unfinished),
-    });
-    this.#offerCopy(element(item, "[data-copy-file]"), URL.createObjectURL(file), saved.name);
-    const { signal } = this;
-    element(item, "[data-continue]").addEventListener(
-      "click",
-      () => {
-        item.remove();
-        this.#continue(saved);
-      },
-      { signal },
-    );
-    const discard = async () => {
-      if (!(await this.#ask(texts.discardQuestion()))) return;
-      item.remove();
-      await discardSaved(saved, this.tools);
-    };
-    element(item, "[data-discard]").addEventListener("click", discard, { signal });
-    element(this.root, "[data-unfinished]").append(item);
+  /**
+   * Offer to go on with a recording of an earlier visit.
+   * @param {import("./recovery.js").Unfinished} unfinished
+   */
+  async #offerUnfinished(unfinished) {
+    const { root, tools } = this;
+    const template = element(root, "[data-unfinished-template]");
+    const item = createItem(/** @type {HTMLTemplateElement} */ (template), unfinished);
+    element(root, "[data-unfinished]").append(item);
+    let button = await pressedButton(item);
+    while (button === "discard" && !(await this.#agrees(texts.discardQuestion()))) {
+      button = await pressedButton(item);
+    }
+    item.remove();
+    if (button === "discard") await discardSaved(unfinished.saved, tools);
+    else await this.#continue(unfinished.saved);
   }
 
   /** Go on with a recording of an earlier visit. @param {import("./saved-recordings.js").Saved} saved */
   async #continue(saved) {
     const recording = await Recording.resume(saved, this.tools);
     if (!recording) {
-      this.#warn("end", texts.TAKEN);
+      this.warnings.set("end", texts.TAKEN);
       return;
     }
     this.#recording = recording;
@@ -422,33 +367,6 @@ class RecordPage {
     this.#enter("sending");
     recording.send(() => this.#draw());
     await this.#finish(recording);
-  }
-
-  /** @param {HTMLElement} link @param {string} address @param {string} name */
-  #offerCopy(link, address, name) {
-    link.setAttribute("href", address);
-    link.setAttribute("download", name);
-  }
-
-  /** @param {Recording} recording */
-  #drawAddress({ video }) {
-    const line = element(this.root, "[data-address]");
-    line.hidden = !video;
-    if (!video) return;
-    const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
-    const link = element(line, "[data-video]");
-    const address = publicUrl.replace("VIDEO_ID", video.id);
-    link.setAttribute("href", videoUrl.replace("VIDEO_ID", video.id));
-    element(this.root, "[data-edit]").setAttribute("href", editUrl.replace("VIDEO_ID", video.id));
-    link.textContent = address;
-    element(line, "[data-copies]").dataset.copies = address;
-  }
-
-  /** @param {string} text */
-  #note(text) {
-    const note = element(this.root, "[data-note]");
-    note.textContent = text;
-    note.hidden = !text;
   }
 
   #drawSources() {
@@ -479,11 +397,6 @@ class RecordPage {
   /** Show what changes while it is recorded and sent. */
   #draw() {
     const recording = this.#recording;
-    const list = element(this.root, "[data-warnings]");
-    const warnings = [...this.#warnings.values()];
-    if (warnings.join() !== [...list.children].map((item) => item.textContent).join()) {
-      list.replaceChildren(...warnings.map(warningItem));
-    }
     if (!recording) return;
     const progress = {
       size_bytes: recording.spool.size_bytes,
@@ -517,29 +430,11 @@ class RecordPage {
     const rate_bps = recording.spool.size_bytes / Math.max(recorder.duration_s, 1);
     navigator.storage
       .estimate()
-      .then((estimate) => this.#warn("space", texts.spaceText(estimate, rate_bps)));
+      .then((estimate) => this.warnings.set("space", texts.spaceText(estimate, rate_bps)));
   }
 
-  /**
-   * Ask a question, and return whether the answer is yes.
-   * @param {texts.Question} question @returns {Promise<boolean>}
-   */
-  #ask(question) {
-    const { question: dialog, signal } = this;
-    setTexts(dialog, { ...question });
-    dialog.returnValue = "no";
-    dialog.showModal();
-    return new Promise((resolve) => {
-      const resolveAnswer = () => resolve(dialog.returnValue === "yes");
-      dialog.addEventListener("close", resolveAnswer, { signal, once: true });
-    });
+  /** Ask a question, and return whether the answer is yes. @param {texts.Question} question */
+  #agrees(question) {
+    return ask(this.question, question, this.signal);
   }
-}
-
-/** @param {string} text */
-function warningItem(text) {
-  const item = document.createElement("li");
-  item.className = "notice notice--busy";
-  item.textContent = text;
-  return item;
 }

@@ -35,6 +35,11 @@ export const NO_FILES = gettext(
 export const NOTHING_RECORDED = gettext("Nothing was recorded.");
 export const TAKEN = gettext("Another tab continues with this recording.");
 export const NO_PICTURE = gettext("Choose a screen or a camera first.");
+export const PREPARING = gettext(
+  "The video is being prepared. It is cut and published after that.",
+);
+export const CUTTING = gettext("The video is being cut. It is published after that.");
+export const CUT_FAILED = gettext("The video couldn’t be cut, so it isn’t published.");
 /** Seconds that are left when the page warns of a full disk. */
 const LITTLE_SPACE_S = 15 * 60;
 
@@ -129,7 +134,7 @@ export function unfinishedText({ saved, file }) {
   return saved.duration_s ? [briefDuration(saved.duration_s), size].join(" · ") : size;
 }
 
-/** @typedef {{ title: string, text: string, yes: string, no: string }} Question */
+/** @typedef {import("../question.js").Question} Question */
 
 /** @returns {Question} */
 export const discardQuestion = () => ({

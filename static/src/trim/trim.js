@@ -1,6 +1,6 @@
 /**
- * Panel in the details of an upload that chooses the part of the film to send, by two handles on a
- * strip of pictures, and fields for their times. A video shows the frame at a moving handle.
+ * Panel that chooses a part of a film that is a file in the browser, by two handles on a strip of
+ * pictures, and fields for their times. A video shows the frame at a moving handle.
  */
 
 import { listenToBounds, moveBound, showBounds } from "../bounds.js";
@@ -13,7 +13,7 @@ import { Strip } from "../strip.js";
 /** @typedef {import("../bounds.js").Bound} Bound */
 /** @typedef {import("./thumbnails.js").Preview} Preview */
 
-/** Frames of the shortest part. */
+/** Frames of the shortest part, unless it has another length. */
 const SHORTEST_FRAMES = 2;
 const LONG_STEP_S = 1;
 
@@ -32,8 +32,8 @@ function readPreview(url, file, signal) {
 
 /**
  * `part` is the part that was chosen before, null for the whole film; `move` is called with another
- * one, and with the length of the film.
- * @typedef {{ url: string, file: File, part: Part | null,
+ * one, and with the length of the film; `shortest_s` is the length of the shortest part.
+ * @typedef {{ url: string, file: File, part: Part | null, shortest_s?: number,
  *   move: (part: Part, film_s: number) => void }} Film with the address of the worker that reads it
  */
 
@@ -48,6 +48,7 @@ export class TrimPanel {
     this.video = /** @type {HTMLVideoElement} */ (element(root, "video"));
     /** @type {Part} */
     this.part = { startSeconds: 0, endSeconds: 0 };
+    root.ariaBusy = "true";
     setText(root, "[data-strip-fault]", gettext("Reading the film…"));
     this.#open(signal);
   }
@@ -58,19 +59,24 @@ export class TrimPanel {
     const { url, file, part } = this.film;
     const preview = await readPreview(url, file, signal).catch(() => null);
     if (signal.aborted) return;
+    root.ariaBusy = "false";
     const isReadable = preview !== null && preview.duration_s > 0;
     const fault = isReadable ? "" : gettext("This file can’t be trimmed here.");
     setText(root, "[data-strip-fault]", fault);
     if (!isReadable) return;
     this.#preview = preview;
     const { duration_s, frame_s, sprite, width, height, count } = preview;
+    const { shortest_s = SHORTEST_FRAMES * frame_s } = this.film;
     for (const input of root.querySelectorAll("input[type=range]")) {
       input.setAttribute("max", String(duration_s));
     }
     const gestures = {
       seek: (/** @type {number} */ at_s) => this.#show(at_s),
       select: (/** @type {number} */ from_s, /** @type {number} */ to_s) => {
-        this.#set({ startSeconds: Math.min(from_s, to_s), endSeconds: Math.max(from_s, to_s) });
+        const startSeconds = Math.min(from_s, to_s, Math.max(duration_s - shortest_s, 0));
+        const part = { startSeconds, endSeconds: startSeconds };
+        const end_s = Math.max(from_s, to_s);
+        this.#set(moveBound(part, "endSeconds", end_s, shortest_s, duration_s));
       },
     };
     this.strip = new Strip(root, duration_s, gestures, signal);
@@ -79,11 +85,24 @@ export class TrimPanel {
     });
     this.strip.showFrames(frames);
     const move = (/** @type {Bound} */ bound, /** @type {number} */ to_s) => {
-      const shortest_s = SHORTEST_FRAMES * frame_s;
       this.#set(moveBound(this.part, bound, to_s, shortest_s, duration_s), bound);
     };
     listenToBounds(root, { move, step_s: frame_s, shiftStep_s: LONG_STEP_S }, signal);
-    const address = URL.createObjectURL(file);
+    const follow = () => !video.paused && this.strip?.follow(video.currentTime);
+    video.addEventListener("timeupdate", follow, { signal });
+    if (!video.src) this.#openVideo(signal);
+    signal.addEventListener("abort", () => {
+      showBounds(root, null, formatExactTime);
+      delete root.dataset.ready;
+    });
+    this.show(part);
+    root.dataset.ready = "";
+  }
+
+  /** Let the video show the film, if its page doesn't. @param {AbortSignal} signal */
+  #openVideo(signal) {
+    const { video } = this;
+    const address = URL.createObjectURL(this.film.file);
     video.src = address;
     video.addEventListener("error", () => video.toggleAttribute("hidden", true), { signal });
     signal.addEventListener("abort", () => {
@@ -91,8 +110,6 @@ export class TrimPanel {
       video.load();
       URL.revokeObjectURL(address);
     });
-    this.show(part);
-    root.dataset.ready = "";
   }
 
   /** Show the part that is chosen. @param {Part | null} part null for the whole film */
