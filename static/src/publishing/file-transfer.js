@@ -1,143 +1,72 @@
 /**
- * Transfer of one file to storage, across any number of interruptions. Each round reads the
- * upload's state from storage and takes the next step. A round may be interrupted anywhere, and the
- * same rounds resume, repair and confirm the upload.
+ * Transfer of one file to storage, whole or in parts. The same rounds resume, repair and confirm the
+ * upload.
  */
 
-import { Refused } from "../requests.js";
-import { retry } from "../retry.js";
-import { isStale, TRANSFER, TransferFailed } from "./failures.js";
-import { PartSender, reportSilence } from "./part-sender.js";
-import { fingerprintOf } from "./saved.js";
+import { TransferFailed } from "./failures.js";
+import { PartSender } from "./part-sender.js";
 import { isSentWhole } from "./selectors.js";
 import { put, rangeOf, sizeOf } from "./storage.js";
+import { Transfer } from "./transfer.js";
 
 /** Number of repairs if storage lacks parts after it accepted all of them. */
 const MAX_REPAIRS = 5;
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./api.js").UploadState} UploadState */
-/** @typedef {import("./transfer.js").TransferUpdate} TransferUpdate */
 
-export class FileTransfer {
+/** @extends {Transfer<File>} */
+export class FileTransfer extends Transfer {
   /** ETags of the parts that this transfer has sent. @type {Map<number, string>} */
   #etags = new Map();
   #isAllSent = false;
   #repairs = 0;
-  #signal = new AbortController().signal;
-  /** @type {(update: TransferUpdate) => void} */
-  #report = () => {};
-  /** Called when data has arrived. */
-  #succeeded = () => {};
 
   /**
-   * @param {{ file: File, contentType: string, key: string, fingerprint: string }} source `key` is
-   *   that of an upload to continue, or empty
+   * @param {{ file: File, contentType: string, key: string, fingerprint: string }} source
    * @param {Api} api
    */
-  constructor({ file, contentType, key, fingerprint }, api) {
-    this.file = file;
-    this.contentType = contentType;
-    this.fingerprint = fingerprint;
-    this.key = key;
-    this.api = api;
+  constructor({ contentType, ...source }, api) {
+    const { name, size: size_bytes } = source.file;
+    super(source, { name, contentType, size_bytes }, api);
   }
 
-  /**
-   * Transfer the file until storage has confirmed the whole of it. May run again after an abort.
-   * @param {(update: TransferUpdate) => void} report
-   * @param {AbortSignal} signal rejects with its reason @returns {Promise<void>}
-   */
+  /** @override @param {import("./transfer.js").Report} report @param {AbortSignal} signal */
   async run(report, signal) {
-    const reporting = reportSilence(report);
-    this.#report = reporting.report;
-    this.#signal = signal;
     this.#repairs = 0;
-    try {
-      this.fingerprint ||= await fingerprintOf(this.file).catch(() => {
-        throw new TransferFailed(0, "file_unreadable");
-      });
-      this.#report({ fingerprint: this.fingerprint });
-      const rounds = async (/** @type {() => void} */ succeeded) => {
-        this.#succeeded = succeeded;
-        while (!(await this.#round())) this.#report({ trouble: null });
-      };
-      await retry(rounds, {
-        ...TRANSFER,
-        signal,
-        onError: (trouble) => isStale(trouble) || this.#report({ trouble }),
-      });
-    } finally {
-      reporting.stop();
-    }
+    await super.run(report, signal);
   }
 
-  /**
-   * Take the next step, and return whether storage has the whole file.
-   * @returns {Promise<boolean>}
-   */
-  async #round() {
-    this.#report({ phase: this.#isAllSent ? "confirming" : "sending" });
-    const upload = this.key ? await this.#read() : null;
-    if (this.#isWhole(upload)) return true;
+  /** @override */
+  get phase() {
+    return this.#isAllSent ? "confirming" : "sending";
+  }
+
+  /** @override @param {UploadState | null} upload */
+  async advance(upload) {
     if (this.#isAllSent) this.#countRepair(upload);
-    if (!isSentWhole({ size_bytes: this.file.size })) return this.#advance(upload);
-    await this.#sendWhole(upload);
-    return false;
+    if (isSentWhole({ size_bytes: this.file.size })) return this.#sendWhole(upload);
+    const begun = await this.begin(upload);
+    const numbers = partsToSend(begun, this.#etags);
+    if (begun.state !== "stored" && numbers.length) return this.#sendParts(begun, numbers);
+    this.#isAllSent = true;
+    return this.complete();
   }
 
-  /** @param {UploadState | null} upload */
-  #isWhole(upload) {
-    return upload?.state === "stored" && upload.sizeBytes === this.file.size;
-  }
-
-  async #read() {
-    try {
-      return await this.api.read(this.key, this.#signal);
-    } catch (error) {
-      if (!(error instanceof Refused && error.code === "upload_not_issued")) throw error;
-      // The portal no longer knows the upload, for example because its database was restored.
-      this.#setKey("");
-      return null;
-    }
-  }
-
-  async #presign() {
-    const issued = await this.api.presign(this.file, this.contentType, this.#signal);
-    this.#setKey(issued.key);
-    return issued.uploadUrl;
-  }
-
-  /** @param {UploadState | null} upload */
+  /** Send the file by one PUT. @param {UploadState | null} upload */
   async #sendWhole(upload) {
     // A new URL is needed, because the earlier one may have expired. An object of another size is
     // removed first.
     if (upload?.state === "stored") await this.api.remove(this.key);
     this.#isAllSent = false;
-    await put(await this.#presign(), this.file, {
-      contentType: this.contentType,
-      onProgress: (sent_bytes) => this.#report({ sent_bytes }),
-      signal: this.#signal,
+    await put(await this.presign(), this.file, {
+      contentType: this.target.contentType,
+      onProgress: (sent_bytes) => this.report({ sent_bytes }),
+      signal: this.signal,
     });
     this.#isAllSent = true;
-    this.#succeeded();
-  }
-
-  /** @param {UploadState | null} upload */
-  async #advance(upload) {
-    if (!this.key) await this.#presign();
-    const started =
-      upload?.state === "uploading" ? upload : await this.api.begin(this.key, this.file.size);
-    this.#signal.throwIfAborted();
-    const numbers = partsToSend(started, this.#etags);
-    if (started.state !== "stored" && numbers.length) {
-      await this.#sendParts(started, numbers);
-      return false;
-    }
-    this.#isAllSent = true;
-    this.#report({ phase: "confirming" });
-    if (this.#isWhole(await this.api.complete(this.key, this.#signal))) return true;
-    throw new TransferFailed(200, "incomplete");
+    this.succeeded();
+    return false;
   }
 
   /** @param {UploadState} upload @param {number[]} numbers */
@@ -151,15 +80,16 @@ export class FileTransfer {
     });
     const sender = new PartSender(this.api, this.key, {
       stored_bytes: this.file.size - missing_bytes,
-      report: this.#report,
-      succeeded: this.#succeeded,
+      report: this.report,
+      succeeded: this.succeeded,
       onStored: (number, etag) => {
         if (etag === null) throw new TransferFailed(200, "etag_hidden");
         this.#etags.set(number, etag);
       },
     });
-    await sender.send(() => parts, upload.partSizeBytes, this.#signal);
+    await sender.send(() => parts, upload.partSizeBytes, this.signal);
     this.#isAllSent = true;
+    return false;
   }
 
   /**
@@ -173,11 +103,10 @@ export class FileTransfer {
     if (this.#repairs > MAX_REPAIRS) throw new TransferFailed(200, "incomplete");
   }
 
-  /** @param {string} key */
-  #setKey(key) {
-    this.key = key;
+  /** @override @param {string} key */
+  setKey(key) {
     this.#etags.clear();
-    this.#report({ key });
+    super.setKey(key);
   }
 }
 
