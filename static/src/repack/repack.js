@@ -22,7 +22,7 @@ import { readMatroska } from "./matroska.js";
  * @typedef {"unreadable" | "no_tracks" | "unsupported_codec" | "no_encoder" | "too_much"} FailureCode
  */
 /**
- * Receiver of the result. `write` resolves when more is wanted; `report` gets the share of the source
+ * Receiver of the result. `write` resolves when it has used the bytes and more is wanted; `report` gets the share of the source
  * that was read.
  * @typedef {{ write: (data: Uint8Array) => Promise<void>, report: (share: number) => void,
  *   makeStill: (tags: media.MetadataTags) => Promise<Still | null> }} Receiver
@@ -54,6 +54,8 @@ const MOVIE_TIMESCALE = 57_600;
 const METADATA = { metadataOnly: true };
 /** Key frames are sometimes marked wrongly. */
 const VERIFIED = { verifyKeyPackets: true };
+/** Bytes of the source that are cached. Files are read in order, most of them in large pieces. */
+const CACHED_BYTES = 2 ** 20;
 /** Bytes of packets that wait for the end of their group of pictures. */
 const MOST_WAITING_BYTES = 160 * 2 ** 20;
 
@@ -75,7 +77,7 @@ export class NotRepacked extends Error {
 export async function repack(file, receiver, trim = null) {
   media.Logging.level = media.LogLevel.Silent;
   const input = new media.Input({
-    source: new media.BlobSource(file, { useStreamReader: false }),
+    source: new media.BlobSource(file, { useStreamReader: false, maxCacheSize: CACHED_BYTES }),
     formats: FORMATS,
   });
   try {
@@ -308,6 +310,7 @@ class Film {
       // The index of fragments has the positions of the muxer.
       else if (kind !== "mfra") await this.write(bytes);
     }
+    free(boxes);
   }
 
   /** Return the film's index. @param {Uint8Array} index that of the muxer */
@@ -377,6 +380,15 @@ function chaptersIn(chapters, { start_s, end_s }) {
   return chapters
     .filter(({ at_s }, index) => at_s < end_s && (chapters[index + 1]?.at_s ?? Infinity) > start_s)
     .map(({ at_s, title }) => ({ at_s: Math.max(at_s - start_s, 0), title }));
+}
+
+/**
+ * Free the memory of bytes at once. Without it, browsers keep some tens of megabytes of such buffers
+ * until they clean up, which takes much of the time. Older browsers can't.
+ * @param {Uint8Array} bytes
+ */
+function free({ buffer }) {
+  /** @type {{ transfer?: (size: number) => void }} */ (buffer).transfer?.(0);
 }
 
 /** Track with stills for the time of the sound. */
