@@ -31,11 +31,11 @@ _FORMATS = {"mp4": ".mp4", "mov": ".mov"}
 _CHILD = ("-I", "-B", "-m", "portal.client.contents")
 # FFmpeg's demuxers of files that hold media themselves. Playlists would name other files, which
 # would then be published.
-_DEMUXERS = (
+DEMUXERS = (
     "aac,ac3,aiff,amr,asf,au,avi,caf,dts,dv,eac3,f4v,flac,flv,gxf,h264,hevc,ivf,matroska,mov,mp3"
     ",mpeg,mpegts,mpegvideo,mxf,nut,obu,ogg,rm,tta,vc1,voc,w64,wav,webm,wtv,wv"
 )
-_READING = {"protocol_whitelist": "file,pipe", "format_whitelist": _DEMUXERS}
+_READING = {"protocol_whitelist": "file,pipe", "format_whitelist": DEMUXERS}
 _MEMORY_BYTES = 4 * 1024**3
 _MAX_ANSWER_BYTES = 1024**2
 _EXAMINE_S = 60.0

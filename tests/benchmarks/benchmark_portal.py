@@ -1,6 +1,6 @@
 """A separate portal for benchmarks, and their command-line options.
 
-Import this module first: it makes the modules in `tests/` importable.
+Import this module first: it makes the modules in `tests/` importable, and what they import.
 """
 
 import argparse
@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "static"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from running_portal import (  # a module of the parent folder
     LivePortal,

@@ -27,6 +27,8 @@ READY_SEARCH = "/?q=A+ready+video"
 TIMEOUT_MS = 120_000
 # Limit for waits that include a transcode; ffmpeg has the lowest priority.
 TRANSCODE_TIMEOUT_MS = 180_000
+# Factor by which Chromium slows its work, to find what depends on a fast machine.
+CPU_SLOWDOWN = float(os.environ.get("PORTAL_CPU_SLOWDOWN", "1"))
 # Ends finite animations: transitions of colours, and panels that open. The end of one can begin
 # another, of inherited colours. Chromium would never end those of a page that it doesn't draw.
 FINISH_ANIMATIONS = """() => {

@@ -9,6 +9,7 @@ from typing import Any
 import firefox_bridge
 import pytest
 from chromium import (
+    CPU_SLOWDOWN,
     EDITOR,
     OWNER,
     PASSWORD,
@@ -143,7 +144,11 @@ async def open_page(
         context.set_default_timeout(TIMEOUT_MS)
         context.on("page", watch)
         contexts.append(context)
-        return await context.new_page()
+        page = await context.new_page()
+        if CPU_SLOWDOWN > 1:
+            session = await context.new_cdp_session(page)
+            await session.send("Emulation.setCPUThrottlingRate", {"rate": CPU_SLOWDOWN})
+        return page
 
     yield open_page
     for context in contexts:

@@ -11,7 +11,6 @@ import pytest
 from chromium import (
     OWNER,
     PASSWORD,
-    TRANSCODE_TIMEOUT_MS,
     OpenPage,
     play_past,
     record_requests,
@@ -23,7 +22,7 @@ from framing_site import framing_site, show_framed
 from player_page import open_player, read, wait_for
 from playwright.async_api import Page, Request, Response, expect
 from running_portal import LivePortal, fresh_portal, make_video, until
-from upload_page import choose, fill_in, is_uploaded, line, open_upload, publish_button
+from upload_page import choose, fill_in, is_ready, is_uploaded, open_upload, publish_button
 
 pytestmark = [
     pytest.mark.slow,
@@ -164,8 +163,7 @@ async def test_upload_is_shared_with_a_person_and_added_to_a_series(
     series = sender.get_by_label("Series", exact=True)
     await series.select_option("Lessons")
     await publish_button(sender).click()
-    place = line(sender, short_video.name)
-    await expect(place).to_contain_text("Ready to watch", timeout=TRANSCODE_TIMEOUT_MS)
+    await is_ready(sender, short_video.name)
     share = "visibility=private&share=vera%40example.org"
     listed = await sender.context.request.get(f"/api/videos?series={series_id}")
     assert [video["title"] for video in (await listed.json())["videos"]] == ["For Vera"]

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from chromium import TRANSCODE_TIMEOUT_MS, play_past, record_requests, suits_everyone
+from chromium import play_past, record_requests, suits_everyone
 from numbered_film import FPS, make_numbered
 from player_page import read, shown_number, wait_for
 from playwright.async_api import Page, expect
@@ -17,9 +17,8 @@ from upload_page import (
     is_uploaded,
     line,
     open_upload,
-    open_video,
     press_publish,
-    publish_button,
+    publish_and_open,
     slow_down,
 )
 
@@ -40,35 +39,27 @@ def matroska(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-async def publish(page: Page, path: Path) -> None:
-    """Publish a file that is chosen already, and open its page."""
-    await choose_category(page)
-    await publish_button(page).click()
-    place = line(page, path.name)
-    await expect(place).to_contain_text("Ready to watch", timeout=TRANSCODE_TIMEOUT_MS)
-    await open_video(page, path.stem)
-
-
 async def test_matroska_is_repacked_while_it_is_sent(page: Page, matroska: Path) -> None:
     await open_upload(page)
     await choose(page, matroska)
     place = line(page, matroska.name)
     await expect(place).to_contain_text("Repacked from Matroska, nothing is lost")
     await expect(details(page)).to_contain_text("320 × 180 · 0:06 · 30 fps · H.264 · mono")  # noqa: RUF001
-    await publish(page, matroska)
+    await publish_and_open(page, matroska)
     await play_past(page, 4)
 
 
 async def test_repacking_continues_after_a_reload_with_the_parts_that_arrived(
     page: Page, tmp_path: Path
 ) -> None:
-    noise = ("-f", "lavfi", "-i", "nullsrc=s=960x540:r=25:d=12,geq=random(1)*255:128:128")
+    noise = ("-f", "lavfi", "-i", "nullsrc=s=960x540:r=25:d=8,geq=random(1)*255:128:128")
     film = run_ffmpeg(
         tmp_path / "long take.mkv",
         *(*noise, *SOUND, "-c:v", "libx264", "-preset", "ultrafast", "-b:v", "24M"),
         *("-pix_fmt", "yuv420p", "-g", "25", "-c:a", "aac"),
     )
-    assert film.stat().st_size > 20 * MIB  # two parts
+    # Two parts: more would be sent together with the first two, or not, by the rate of the line.
+    assert 18 * MIB < film.stat().st_size < 30 * MIB
     context = page.context
     await context.route(re.compile("partNumber=2"), lambda route: route.abort())
     await open_upload(page)
@@ -94,7 +85,7 @@ async def test_sound_becomes_a_film_with_a_picture(page: Page, tmp_path: Path) -
     await open_upload(page)
     await choose(page, sound)
     await expect(details(page)).to_contain_text("Sound without a picture")
-    await publish(page, sound)
+    await publish_and_open(page, sound)
     await play_past(page, 4)
 
 
@@ -114,9 +105,10 @@ async def test_only_the_kept_part_is_sent(page: Page, tmp_path: Path) -> None:
     groups = ("-g", "25", "-bf", "3", "-x264-params", "b-adapt=0", "-c:a", "aac")
     film = make_numbered(tmp_path / "meeting.mp4", *groups, seconds=20)
     await open_upload(page)
-    slow_line = await slow_down(page, 50_000)
+    slow_line = await slow_down(page, 10_000)
     await choose(page, film)
-    form, place = details(page), line(page, film.name)
+    form = details(page)
+    place = line(page, film.name)
     await form.get_by_text("Send only a part").click()
     await page.locator("[data-trim][data-ready]").wait_for()
     start = form.get_by_label("Start", exact=True)
@@ -139,7 +131,7 @@ async def test_only_the_kept_part_is_sent(page: Page, tmp_path: Path) -> None:
     [size] = [int(parse_qs(urlsplit(url).query)["sizeBytes"][0]) for url in parts]
     assert size < film.stat().st_size / 3
     await expect(form.get_by_text("Send only a part")).to_be_hidden()
-    await publish(page, film)
+    await publish_and_open(page, film)
     await wait_for(page, "video.readyState >= 2")
     assert await shown_number(page) == 4.2 * FPS
     await play_past(page, 1)

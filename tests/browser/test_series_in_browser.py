@@ -1,6 +1,5 @@
 """Series in a browser: made, put in order and watched by keyboard; rows that are dragged."""
 
-import os
 import re
 from pathlib import Path
 
@@ -10,8 +9,6 @@ from player_page import open_player, read, wait_for
 from playwright.async_api import Page, expect
 from running_portal import LivePortal
 
-# Factor by which Chromium slows its work, to find what depends on a fast machine.
-SLOWDOWN = float(os.environ.get("PORTAL_CPU_SLOWDOWN", "1"))
 AT_END = "video.currentTime = video.duration - 0.2, video.muted = true, video.play()"
 
 
@@ -19,13 +16,6 @@ AT_END = "video.currentTime = video.duration - 0.2, video.muted = true, video.pl
 async def second_video(publish: Publish, short_video: Path) -> str:
     """The id of another video that plays."""
     return await publish(short_video, "A second video", until="ready")
-
-
-async def opened(open_page: OpenPage, width: int, **options: str) -> Page:
-    page = await open_page(width=width, **options)
-    session = await page.context.new_cdp_session(page)
-    await session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWDOWN})
-    return page
 
 
 async def titles_of(page: Page) -> list[str]:
@@ -36,7 +26,7 @@ async def titles_of(page: Page) -> list[str]:
 async def test_series_is_made_ordered_and_watched_by_keyboard(
     open_page: OpenPage, ready_video: str, second_video: str, width: int
 ) -> None:
-    page = await opened(open_page, width)
+    page = await open_page(width=width)
     name = f"Lessons of {width}"
     await page.goto("/series")
     await page.locator("summary", has_text="New series").press("Enter")
@@ -87,7 +77,7 @@ async def test_series_is_made_ordered_and_watched_by_keyboard(
 async def test_countdown_is_cancelled_and_the_choice_is_kept(
     open_page: OpenPage, live_portal: LivePortal, ready_video: str, second_video: str
 ) -> None:
-    page = await opened(open_page, 1280)
+    page = await open_page(width=1280)
     series_id = await make_series(live_portal.base_url, "Kept", [ready_video, second_video])
     address = f"/videos/{ready_video}?series={series_id}"
     countdown = page.locator("[data-countdown]")
@@ -114,7 +104,7 @@ async def test_countdown_is_cancelled_and_the_choice_is_kept(
 async def test_nothing_starts_by_itself_for_people_who_want_less_motion(
     open_page: OpenPage, live_portal: LivePortal, ready_video: str, second_video: str
 ) -> None:
-    page = await opened(open_page, 1280, reduced_motion="reduce")
+    page = await open_page(width=1280, reduced_motion="reduce")
     series_id = await make_series(live_portal.base_url, "Calm", [ready_video, second_video])
     await open_player(page, f"/videos/{ready_video}?series={series_id}")
     await read(page, AT_END)
@@ -124,7 +114,7 @@ async def test_nothing_starts_by_itself_for_people_who_want_less_motion(
 async def test_embedded_player_goes_on_with_the_next_video(
     open_page: OpenPage, live_portal: LivePortal, ready_video: str, second_video: str
 ) -> None:
-    page = await opened(open_page, 640)
+    page = await open_page(width=640)
     series_id = await make_series(live_portal.base_url, "Framed", [ready_video, second_video])
     await open_player(page, f"/embed/{ready_video}?series={series_id}")
     await read(page, AT_END)
@@ -137,7 +127,7 @@ async def test_embedded_player_goes_on_with_the_next_video(
 async def test_rows_are_dragged_and_removed(
     open_page: OpenPage, live_portal: LivePortal, ready_video: str, second_video: str
 ) -> None:
-    page = await opened(open_page, 1280)
+    page = await open_page(width=1280)
     series_id = await make_series(live_portal.base_url, "Drag", [ready_video, second_video])
     await page.goto(f"/series/{series_id}/edit")
     handle = page.locator("[data-handle]").first

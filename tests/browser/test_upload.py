@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from chromium import (
     SMALL_TARGETS,
-    TRANSCODE_TIMEOUT_MS,
     OpenPage,
     axe_findings,
     record_requests,
@@ -21,6 +20,7 @@ from upload_page import (
     chosen_categories,
     details,
     fill_in,
+    is_ready,
     is_uploaded,
     line,
     open_line,
@@ -72,7 +72,7 @@ async def test_first_video_is_published_and_its_link_copied_in_five_interactions
     await expect(place.get_by_role("button", name="Copied")).to_be_focused()
     address = await page.evaluate("navigator.clipboard.readText()")
     # The line and its picture are updated in place, without navigation.
-    await expect(place).to_contain_text("Ready to watch", timeout=TRANSCODE_TIMEOUT_MS)
+    await is_ready(page, short_video.name)
     poster = place.locator("img")
     await expect(poster).to_have_attribute("src", re.compile("/poster.jpg"))
     await expect(poster).not_to_have_js_property("naturalWidth", 0)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from chromium import TRANSCODE_TIMEOUT_MS
 from playwright.async_api import CDPSession, Locator, Page, expect
 
 
@@ -62,6 +63,20 @@ async def open_video(page: Page, title: str) -> None:
     await open_link(page, title).click()
     await page.wait_for_url("**/videos/*")
     await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+
+
+async def is_ready(page: Page, name: str) -> None:
+    """Wait until the published video of a file can be watched."""
+    ready = line(page, name)
+    await expect(ready).to_contain_text("Ready to watch", timeout=TRANSCODE_TIMEOUT_MS)
+
+
+async def publish_and_open(page: Page, path: Path) -> None:
+    """Publish a file that is chosen already, and open its page."""
+    await choose_category(page)
+    await publish_button(page).click()
+    await is_ready(page, path.name)
+    await open_video(page, path.stem)
 
 
 def line(page: Page, name: str) -> Locator:

@@ -8,7 +8,7 @@ import { publish } from "../../static/src/publishing/publication.js";
 import { TRANSFER, TransferFailed } from "../../static/src/publishing/failures.js";
 import { put, rangeOf, sendParts, sizeOf } from "../../static/src/publishing/storage.js";
 import { GrowingTransfer } from "../../static/src/publishing/growing-transfer.js";
-import { partsToSend, Transfer } from "../../static/src/publishing/transfer.js";
+import { FileTransfer, partsToSend } from "../../static/src/publishing/file-transfer.js";
 import { newUpload, withTransferUpdate } from "../../static/src/publishing/upload.js";
 import { statusOf } from "../../static/src/publishing/texts.js";
 
@@ -243,7 +243,7 @@ test("an upload without a response names the cause within five seconds", async (
   const hasRequested = new Promise((resolve) => (reportRequest = resolve));
   const api = { presign: () => new Promise(() => reportRequest()) };
   const source = { file: new File(["x"], "a.mp4"), contentType: "video/mp4", key: "", fingerprint: "f" };
-  new Transfer(source, api).run((update) => (upload = withTransferUpdate(upload, update, 0)), new AbortController().signal);
+  new FileTransfer(source, api).run((update) => (upload = withTransferUpdate(upload, update, 0)), new AbortController().signal);
   await hasRequested;
   assert.equal(statusOf(upload).rest, "");
   context.mock.timers.tick(5000);
@@ -318,7 +318,7 @@ class FakeStorage {
 }
 
 const transferTo = ({ api }) =>
-  new Transfer({ file: FILM, contentType: "video/mp4", key: "", fingerprint: "f" }, api);
+  new FileTransfer({ file: FILM, contentType: "video/mp4", key: "", fingerprint: "f" }, api);
 const sorted = (numbers) => numbers.toSorted((number, other) => number - other);
 
 test("broken connections and expired URLs repeat only their own parts", async () => {

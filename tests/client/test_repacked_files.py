@@ -1,5 +1,6 @@
 """Repacking of other containers, and of sound, before a file is sent."""
 
+import json
 import shutil
 from collections.abc import Callable
 from fractions import Fraction
@@ -8,11 +9,12 @@ from typing import Any, NamedTuple
 
 import av
 import pytest
+from front_end import run_node
 from numbered_film import make_numbered, shown_numbers
 from running_portal import run_ffmpeg
 
 from portal.client import PortalFailure
-from portal.client.repack import repacked
+from portal.client.repack import DEMUXERS, repacked
 from portal.transcoding.encoding import ffmpeg
 
 AAC = ("-c:a", "aac")
@@ -33,6 +35,11 @@ FILMS = {
     ),
 }
 SOUNDS = ("sound.mp3", "sound.m4a", "sound.wav", "sound.flac", "sound.ogg", "sound.opus")
+# Prints the formats that the upload page knows, by extension.
+LIST_FORMATS = """
+    import { EXTENSIONS } from "./src/preflight/containers.js";
+    console.log(JSON.stringify(EXTENSIONS));
+"""
 Repack = Callable[[Path], Any]
 
 
@@ -236,3 +243,14 @@ async def test_temporary_file_is_removed_after_a_failure(
     with pytest.raises(PortalFailure, match="can't be repacked"):
         await repack(make_numbered(tmp_path / "film.mkv", *AAC, seconds=1))
     assert [*folder.iterdir()] == []
+
+
+def test_files_that_the_upload_page_knows_are_read(tmp_path: Path) -> None:
+    formats = json.loads(run_node("--input-type=module", "--eval", LIST_FORMATS))
+    for extension, container in formats.items():
+        name = "testsrc=s=176x144:r=25" if container["kind"] == "video" else "sine=r=48000"
+        # FFmpeg's encoders of some formats are experimental.
+        options = ("-f", "lavfi", "-i", name, "-t", "0.2", "-strict", "-2")
+        file = run_ffmpeg(tmp_path / f"file.{extension}", *options)
+        with av.open(str(file), options={"format_whitelist": DEMUXERS}) as opened:
+            assert [track.type for track in opened.streams] == [container["kind"]], extension

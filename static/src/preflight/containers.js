@@ -39,8 +39,11 @@ const SIGNATURES =
     ["a ZIP", "other", [0, "PK\x03\x04"]],
   ]);
 
-/** @type {Record<string, Container>} */
-const EXTENSIONS = Object.fromEntries(
+/**
+ * Formats by extension. `portal publish` reads all of them.
+ * @type {Record<string, Container>}
+ */
+export const EXTENSIONS = Object.fromEntries(
   /** @type {[string, Kind, string][]} */ ([
     ["a WebM", "video", "webm"],
     ["a Matroska", "video", "mkv"],

@@ -46,11 +46,11 @@ export class Api {
 
   /**
    * Request a new key, and a URL for one PUT of the whole file.
-   * @param {{ name: string }} file @param {string} contentType @param {AbortSignal} signal
+   * @param {{ name: string, contentType: string }} file @param {AbortSignal} signal
    * @returns {Promise<{ key: string, uploadUrl: string }>}
    */
-  presign(file, contentType, signal) {
-    const body = { fileName: file.name, contentType };
+  presign({ name, contentType }, signal) {
+    const body = { fileName: name, contentType };
     return requestJson("POST", this.urls.presignUrl, { body, signal });
   }
 

@@ -6,14 +6,14 @@ import { Refused } from "../requests.js";
 import { retry } from "../retry.js";
 import { Api } from "./api.js";
 import { describeTransferError, TRANSFER } from "./failures.js";
+import { FileTransfer } from "./file-transfer.js";
 import { isSameFile } from "./saved.js";
 import { isRunning } from "./selectors.js";
 import { statusOf } from "./texts.js";
-import { Transfer } from "./transfer.js";
 import { newUpload, withFile, withTransferUpdate } from "./upload.js";
 
 export class FileUpload {
-  /** Transfer of the last file, which continues after a failure. @type {Transfer | null} */
+  /** Transfer of the last file, which continues after a failure. @type {FileTransfer | null} */
   #transfer = null;
   #stop = new AbortController();
   #upload = newUpload(1);
@@ -52,7 +52,7 @@ export class FileUpload {
     this.#set({ ...chosen, phase: "sending" });
     if (this.#transfer?.file !== file) {
       const saved = await this.#savedOf(file);
-      this.#transfer = new Transfer({ file, contentType, ...saved }, this.api);
+      this.#transfer = new FileTransfer({ file, contentType, ...saved }, this.api);
     }
     const transfer = this.#transfer;
     try {
@@ -102,7 +102,7 @@ export class FileUpload {
     }
   }
 
-  /** Save an upload for later visits, or remove the saved one. @param {Transfer | null} transfer */
+  /** Save an upload for later visits, or remove the saved one. @param {FileTransfer | null} transfer */
   #save(transfer) {
     if (!this.savedAs) return;
     const { key, fingerprint, file } = transfer ?? {};

@@ -4,34 +4,14 @@ import { retry } from "../retry.js";
 import { canRetryTransfer, isStale, TRANSFER } from "./failures.js";
 import { put, sendParts } from "./storage.js";
 
-/** Time without progress after which the page names the cause. */
-const SILENCE_MS = 4_000;
-
 /** @typedef {import("./storage.js").Part} Part */
-/** @typedef {(update: import("./transfer.js").TransferUpdate) => void} Report */
+/** @typedef {import("./transfer.js").Report} Report */
 /**
  * `stored_bytes` is the size of the parts that storage has already. `onStored` gets the ETag of a
  * part, null where CORS rules hide it. `isGrowing` says that the upload's size is unknown.
  * @typedef {{ stored_bytes: number, report: Report, succeeded: () => void, isGrowing?: boolean,
  *   onStored?: (number: number, etag: string | null) => void }} SenderOptions
  */
-
-/**
- * Return a report that also says when the transfer is silent for some seconds.
- * @param {Report} report @returns {{ report: Report, stop: () => void }}
- */
-export function reportSilence(report) {
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  return {
-    report(update) {
-      clearTimeout(timer);
-      timer = setTimeout(() => report({ isSilent: true }), SILENCE_MS);
-      report({ isSilent: false, ...update });
-    },
-    stop: () => clearTimeout(timer),
-  };
-}
 
 export class PartSender {
   #sent_bytes;

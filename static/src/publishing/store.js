@@ -9,19 +9,20 @@ import { SIGNED_IN } from "../people/sign-in-again.js";
 import { factsText, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
 import { mp4NameOf, RepackedContent } from "../repack/content.js";
-import { RepackedTransfer } from "../repack/transfer.js";
 import { Api } from "./api.js";
 import { NotPublished } from "./failures.js";
+import { FileTransfer } from "./file-transfer.js";
+import { GrowingTransfer } from "./growing-transfer.js";
 import { followProcessing } from "./processing.js";
 import { publish } from "./publication.js";
 import * as browser from "./saved.js";
 import * as is from "./selectors.js";
 import { initialState, reduce } from "./state.js";
-import { arrivedOf, Transfer } from "./transfer.js";
+import { arrivedOf } from "./transfer.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {Transfer | RepackedTransfer} AnyTransfer */
+/** @typedef {FileTransfer | GrowingTransfer} AnyTransfer */
 /** @typedef {{ transfer: AnyTransfer, stop: AbortController, ended: Promise<void> }} Run */
 /** @typedef {import("./api.js").Urls & { preflightUrl: string, repackUrl: string }} Urls */
 /** @typedef {Pick<State, "limits" | "blank"> & { urls: Urls }} Page */
@@ -145,12 +146,12 @@ export class Store {
 
   /** @param {Upload & { file: File }} upload */
   #newTransfer(upload) {
-    if (!is.isRepacked(upload)) return new Transfer(upload, this.#api);
+    if (!is.isRepacked(upload)) return new FileTransfer(upload, this.#api);
     const { number, still } = upload;
     const onStill = (/** @type {string} */ made) =>
       this.dispatch({ type: "stillMade", number, still: made });
     const content = new RepackedContent(this.urls.repackUrl, upload, { still, onStill });
-    return new RepackedTransfer(upload, content, this.#api);
+    return new GrowingTransfer({ ...upload, content }, this.#api);
   }
 
   /**

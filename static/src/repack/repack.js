@@ -24,7 +24,7 @@ import { textFragment, withTextTracks } from "./text-track.js";
  * @typedef {"unreadable" | "no_tracks" | "unsupported_codec" | "no_encoder" | "too_much"} FailureCode
  */
 /**
- * Receiver of the result. `write` resolves when more is wanted; `report` gets the share of the source
+ * Receiver of the result. `write` resolves when it has used the bytes and more is wanted; `report` gets the share of the source
  * that was read.
  * @typedef {{ write: (data: Uint8Array) => Promise<void>, report: (share: number) => void,
  *   makeStill: (tags: media.MetadataTags) => Promise<Still | null> }} Receiver
@@ -56,6 +56,8 @@ const MOVIE_TIMESCALE = 57_600;
 const METADATA = { metadataOnly: true };
 /** Key frames are sometimes marked wrongly. */
 const VERIFIED = { verifyKeyPackets: true };
+/** Bytes of the source that are cached. Files are read in order, most of them in large pieces. */
+const CACHED_BYTES = 2 ** 20;
 /** Bytes of packets that wait for the end of their group of pictures. */
 const MOST_WAITING_BYTES = 160 * 2 ** 20;
 
@@ -77,7 +79,7 @@ export class NotRepacked extends Error {
 export async function repack(file, receiver, trim = null) {
   media.Logging.level = media.LogLevel.Silent;
   const input = new media.Input({
-    source: new media.BlobSource(file, { useStreamReader: false }),
+    source: new media.BlobSource(file, { useStreamReader: false, maxCacheSize: CACHED_BYTES }),
     formats: FORMATS,
   });
   try {
@@ -320,6 +322,7 @@ class Film {
       // The index of fragments has the positions of the muxer.
       else if (kind !== "mfra") await this.write(bytes);
     }
+    free(boxes);
   }
 
   /** Return the film's index. @param {Uint8Array} index that of the muxer */
@@ -410,6 +413,15 @@ function cuesIn(cues, { start_s, end_s }) {
       end_s: Math.min(until_s, end_s) - start_s,
       text,
     }));
+}
+
+/**
+ * Free the memory of bytes at once. Without it, browsers keep some tens of megabytes of such buffers
+ * until they clean up, which takes much of the time. Older browsers can't.
+ * @param {Uint8Array} bytes
+ */
+function free({ buffer }) {
+  /** @type {{ transfer?: (size: number) => void }} */ (buffer).transfer?.(0);
 }
 
 /** Track with stills for the time of the sound. */
