@@ -19,6 +19,7 @@ from front_end import install_tools, run_node
 POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
 PAGE = '<!doctype html><title>Record</title><script type="module" src="page.js"></script>'
 WHITE = 200
+CORNER = 24
 
 
 def bundle_page(folder: Path) -> None:
@@ -52,7 +53,7 @@ def serve(folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A decoded frame: its time, whether it is a key frame, its pixels as RGB."""
+    """A decoded frame: its time, whether it is a key frame, its pixels as RGB or luma."""
 
     at_s: float
     is_key: bool
@@ -77,6 +78,12 @@ class Film:
         pairs = zip(self.pictures, self.pictures[1:], strict=False)
         return [after.at_s for before, after in pairs if after.is_white and not before.is_white]
 
+    def steps_s(self, *, after_s: float = 0) -> list[float]:
+        """Return by how much the nearest beep follows each flash after a time."""
+        beeps_s = self.beeps_s
+        flashes_s = [at_s for at_s in self.flashes_s if at_s > after_s]
+        return [min((beep - flash for beep in beeps_s), key=abs) for flash in flashes_s]
+
     @property
     def beeps_s(self) -> list[float]:
         """Times at which sound begins after half a second of silence."""
@@ -100,6 +107,21 @@ def decode(data: bytes) -> Film:
                 parts.append(frame.to_ndarray())
     sound = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
     return Film(pictures, sound, rate)
+
+
+def decode_marks(path: Path) -> Film:
+    """Decode a film of any length: the luma of the pictures' corners, and one channel."""
+    pictures: list[Picture] = []
+    parts: list[np.ndarray[Any, Any]] = []
+    with av.open(path) as container:
+        for frame in container.decode():
+            if isinstance(frame, av.VideoFrame):
+                corner = frame.to_ndarray()[:CORNER, :CORNER].copy()
+                pictures.append(Picture(float(frame.time or 0), frame.key_frame, corner))
+            elif isinstance(frame, av.AudioFrame):
+                rate = frame.sample_rate
+                parts.append(frame.to_ndarray()[:1])
+    return Film(pictures, np.concatenate(parts, axis=1), rate)
 
 
 def fragment_ends(data: bytes) -> list[int]:

@@ -93,12 +93,9 @@ async def record(page: Page, seconds: float, **sources: Any) -> tuple[Film, dict
 
 def assert_in_step(film: Film, count: int) -> None:
     """Check that flashes and beeps are in step. A busy computer draws a flash late, never early."""
-    flashes_s = film.flashes_s
-    assert len(flashes_s) >= count, flashes_s
-    differences_s = [
-        min((beep_s - flash_s for beep_s in film.beeps_s), key=abs) for flash_s in flashes_s
-    ]
-    assert abs(max(differences_s)) <= IN_STEP_S, differences_s
+    steps_s = film.steps_s()
+    assert len(steps_s) >= count, film.flashes_s
+    assert abs(max(steps_s)) <= IN_STEP_S, steps_s
 
 
 def longest_gap_s(film: Film) -> float:
