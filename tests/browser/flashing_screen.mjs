@@ -5,8 +5,11 @@
 
 /** Length of the side of the squares of noise, in pixels. */
 const GRAIN = 8;
-/** Corner that only flashes, where tests look. */
-const CORNER = 64;
+/** Squares in the corner, where tests look: one flashes, one tells the time since the last beep. */
+const SQUARE = 64;
+/** Grey of the second square when it beeps, and by how much lighter it is a second later. */
+const GREY = 40;
+const LIGHTER = 160;
 
 /** Return a canvas of grey noise, one and a half times as large. */
 function noiseOf(width, height) {
@@ -52,7 +55,10 @@ globalThis.flashingScreen = async ({
       context.drawImage(noise, x, y);
     }
     context.fillStyle = isWhite ? "white" : colour;
-    context.fillRect(0, 0, noise ? CORNER : width, noise ? CORNER : height);
+    context.fillRect(0, 0, noise ? SQUARE : width, noise ? SQUARE : height);
+    if (!noise) return;
+    context.fillStyle = `hsl(0 0% ${(100 * (GREY + LIGHTER * phase)) / 255}%)`;
+    context.fillRect(SQUARE, 0, SQUARE, SQUARE);
   };
   draw();
   if (!isStill) setInterval(draw, noise ? 1000 / 60 : 10);

@@ -2,12 +2,23 @@
 
 import asyncio
 import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
-from chromium import TIMEOUT_MS
-from playwright.async_api import BrowserContext, Locator, Page, expect
-from running_portal import LivePortal, final_status
+from chromium import TIMEOUT_MS, find_or_install
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    async_playwright,
+    expect,
+)
+from running_portal import LivePortal, call, final_status
+from stored_objects import s3_client
 
 # Chromium with fake devices, which it may use. The fake camera is a moving figure, and the fake
 # microphone beeps.
@@ -16,11 +27,31 @@ ARGUMENTS = (
     *("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"),
     "--auto-select-desktop-capture-source=Entire screen",
 )
+# Factor by which Chromium slows its work, to find what depends on a fast machine.
+SLOWDOWN = float(os.environ.get("PORTAL_CPU_SLOWDOWN", "1"))
 RECORDED_S = """() => {
     const [minutes, rest] = document.querySelector("[data-clock]").textContent.split(":");
     return Number(minutes) * 60 + Number(rest);
 }"""
 FLASHING_SCREEN = Path(__file__).with_name("flashing_screen.mjs").read_text(encoding="utf-8")
+
+
+@asynccontextmanager
+async def capturing_browser() -> AsyncIterator[Browser]:
+    """Run Chromium with fake devices."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=find_or_install("chromium", "chromium", "google-chrome"),
+            args=ARGUMENTS,
+        )
+        yield browser
+        await browser.close()
+
+
+async def slow_down_processor(page: Page) -> None:
+    """Let Chromium slow down the work of the page, if the environment asks for it."""
+    session = await page.context.new_cdp_session(page)
+    await session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWDOWN})
 
 
 async def open_recorder(page: Page) -> None:
@@ -88,3 +119,11 @@ async def crash(page: Page) -> None:
     async with page.expect_event("crash"):
         # It gets no answer.
         asyncio.ensure_future(session.send("Page.crash")).add_done_callback(lambda _: None)
+
+
+async def stored_film(portal: LivePortal, video_id: str, path: Path) -> Path:
+    """Write the uploaded file of a video to this path, and return it."""
+    record = await call("GET", f"{portal.base_url}/api/videos/{video_id}")
+    async with s3_client(portal.environ) as client:
+        await client.download_file(portal.environ["S3_BUCKET"], record["storageKey"], str(path))
+    return path

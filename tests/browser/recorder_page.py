@@ -19,7 +19,8 @@ from front_end import install_tools, run_node
 POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
 PAGE = '<!doctype html><title>Record</title><script type="module" src="page.js"></script>'
 WHITE = 200
-CORNER = 24
+# Middle of the grey square of `flashing_screen.mjs`.
+GREY = (slice(16, 48), slice(80, 112))
 
 
 def bundle_page(folder: Path) -> None:
@@ -53,7 +54,7 @@ def serve(folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A decoded frame: its time, whether it is a key frame, its pixels as RGB or luma."""
+    """A decoded frame: its time, whether it is a key frame, its pixels as RGB."""
 
     at_s: float
     is_key: bool
@@ -78,18 +79,10 @@ class Film:
         pairs = zip(self.pictures, self.pictures[1:], strict=False)
         return [after.at_s for before, after in pairs if after.is_white and not before.is_white]
 
-    def steps_s(self, *, after_s: float = 0) -> list[float]:
-        """Return by how much the nearest beep follows each flash after a time."""
-        beeps_s = self.beeps_s
-        flashes_s = [at_s for at_s in self.flashes_s if at_s > after_s]
-        return [min((beep - flash for beep in beeps_s), key=abs) for flash in flashes_s]
-
     @property
     def beeps_s(self) -> list[float]:
         """Times at which sound begins after half a second of silence."""
-        loud = np.flatnonzero(np.abs(self.sound).max(axis=0) > 0.05) / self.rate
-        starts = np.flatnonzero(np.diff(loud, prepend=-1.0) > 0.4)
-        return [float(at_s) for at_s in loud[starts]]
+        return begins_of_sound(self.sound, self.rate)
 
 
 def decode(data: bytes) -> Film:
@@ -109,19 +102,67 @@ def decode(data: bytes) -> Film:
     return Film(pictures, sound, rate)
 
 
-def decode_marks(path: Path) -> Film:
-    """Decode a film of any length: the luma of the pictures' corners, and one channel."""
-    pictures: list[Picture] = []
+@dataclass(frozen=True)
+class LongFilm:
+    """Marks of a noisy `flashingScreen` of any length.
+
+    `pictures_s` has the time of each picture, `phases` the time since the last beep that it shows,
+    in seconds, and `sound` one channel.
+    """
+
+    pictures_s: np.ndarray[Any, Any]
+    phases: np.ndarray[Any, Any]
+    sound: np.ndarray[Any, Any]
+    rate: int
+
+    @property
+    def end_s(self) -> float:
+        return float(self.pictures_s[-1])
+
+    @property
+    def sound_s(self) -> float:
+        return self.sound.shape[1] / self.rate
+
+    @property
+    def missing_s(self) -> float:
+        """Time without pictures: a screen that stands still has one each second."""
+        gaps_s = np.diff(self.pictures_s)
+        return float((gaps_s[gaps_s > 1] - 1).sum())
+
+    def step_s(self, from_s: float, to_s: float) -> float:
+        """Return by how much the sound follows the picture in an interval, at the median."""
+        steps_s: list[float] = []
+        for beep_s in begins_of_sound(self.sound, self.rate):
+            if from_s <= beep_s <= to_s:
+                first, last = np.searchsorted(self.pictures_s, (beep_s + 0.1, beep_s + 0.4))
+                steps_s += list((self.phases - self.pictures_s)[first:last] + beep_s)
+        assert steps_s, "no beep"
+        return float(np.median(steps_s))
+
+
+def decode_long(path: Path) -> LongFilm:
+    """Decode a film, and keep only its marks."""
+    pictures_s: list[float] = []
+    greys: list[float] = []
     parts: list[np.ndarray[Any, Any]] = []
     with av.open(path) as container:
         for frame in container.decode():
             if isinstance(frame, av.VideoFrame):
-                corner = frame.to_ndarray()[:CORNER, :CORNER].copy()
-                pictures.append(Picture(float(frame.time or 0), frame.key_frame, corner))
+                pictures_s.append(float(frame.time or 0))
+                greys.append(float(frame.to_ndarray()[GREY].mean()))
             elif isinstance(frame, av.AudioFrame):
                 rate = frame.sample_rate
                 parts.append(frame.to_ndarray()[:1])
-    return Film(pictures, np.concatenate(parts, axis=1), rate)
+    darkest, lightest = np.percentile(greys, (1, 99))
+    phases = 0.01 + 0.98 * (np.array(greys) - darkest) / (lightest - darkest)
+    return LongFilm(np.array(pictures_s), phases, np.concatenate(parts, axis=1), rate)
+
+
+def begins_of_sound(sound: np.ndarray[Any, Any], rate: int) -> list[float]:
+    """Return the times at which sound begins after half a second of silence."""
+    loud = np.flatnonzero(np.abs(sound).max(axis=0) > 0.05) / rate
+    starts = np.flatnonzero(np.diff(loud, prepend=-1.0) > 0.4)
+    return [float(at_s) for at_s in loud[starts]]
 
 
 def fragment_ends(data: bytes) -> list[int]:

@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 from chromium import (
-    find_or_install,
     play_past,
     suits_everyone,
 )
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 from record_page import (
-    ARGUMENTS,
     address_of,
+    capturing_browser,
     choose_sources,
     crash,
     duration_s_of,
@@ -26,14 +25,8 @@ from upload_page import choose_category, details, open_upload
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Chromium with fake devices, which it may use."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_or_install("chromium", "chromium", "google-chrome"),
-            args=ARGUMENTS,
-        )
+    async with capturing_browser() as browser:
         yield browser
-        await browser.close()
 
 
 # The request that publishes for oneself is repeated with the chosen visibility.

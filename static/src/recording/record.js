@@ -179,7 +179,9 @@ class RecordPage {
     if (this.#stage === "setup") this.#show();
     else if (kind === "microphone" && !hasEnded) {
       this.#recorder?.replaceMicrophone(this.setup.streams.microphone);
-    } else if (!this.setup.hasPicture) this.#stop(texts.ALL_STOPPED);
+    } else if (!this.setup.hasPicture) {
+      this.#stop(kind === "camera" ? texts.CAMERA_ENDED : texts.SCREEN_ENDED);
+    }
     this.#drawSources();
   }
 
@@ -197,9 +199,10 @@ class RecordPage {
       recorder.addEventListener("level", (event) => {
         level.value = /** @type {CustomEvent<number>} */ (event).detail;
       });
-      recorder.addEventListener("warning", (event) =>
-        this.#handleWarning(/** @type {CustomEvent} */ (event).detail),
-      );
+      recorder.addEventListener("warning", (event) => {
+        const { detail } = /** @type {CustomEvent} */ (event);
+        if (recorder === this.#recorder) this.#handleWarning(detail);
+      });
       recorder.addEventListener("failed", () => this.#stop(texts.RECORDER_FAILED));
       recorder.bubble = this.bubble.bubble;
       this.preview.srcObject = recorder.preview;
@@ -208,10 +211,10 @@ class RecordPage {
     this.#draw();
   }
 
-  /** @param {import("./recorder.js").Warning} warning */
-  #handleWarning({ kind, isOver }) {
-    const isAtOnce = kind !== "screen_ended" || this.setup.streams.camera;
-    if (isAtOnce) this.#warn(kind, isOver ? "" : texts.WARNINGS[kind]);
+  /** Show a warning, unless the recording ends with its picture. @param {import("./recorder.js").Warning} warning */
+  #handleWarning({ kind, device, isOver }) {
+    if (!this.setup.hasPicture) return;
+    this.#warn(`${kind} ${device}`, isOver ? "" : texts.warningText({ kind, device }));
   }
 
   /** Show a warning, or end it. @param {string} kind @param {string} text */
@@ -253,9 +256,15 @@ class RecordPage {
     const recording = this.#recording;
     await this.#countDown();
     if (this.#recording !== recording) return;
-    try {
-      await this.#recorder?.start();
-    } catch {
+    // A picture can end while the page counts down.
+    const starting = this.setup.hasPicture && this.#recorder?.start();
+    const isStarted =
+      starting &&
+      (await starting.then(
+        () => true,
+        () => false,
+      ));
+    if (!isStarted) {
       await this.#cancel();
       this.#warn("end", texts.NOT_STARTED);
       return;
@@ -309,22 +318,25 @@ class RecordPage {
     const recording = this.#recording;
     if (!recording || !["recording", "paused"].includes(this.#stage)) return;
     this.#warnings.clear();
-    this.#warn("end", reason);
+    this.#warn("end", texts.endText(reason, false));
     this.#enter("sending");
     await this.#recorder?.stop().catch(() => {});
     this.#duration_s = this.#recorder?.duration_s ?? 0;
     this.#recorder = null;
     this.preview.srcObject = null;
     this.setup.close();
-    await this.#finish(recording);
+    await this.#finish(recording, reason);
   }
 
-  /** Send the rest of a recording, publish it for oneself, and ask for its details. @param {Recording} recording */
-  async #finish(recording) {
+  /**
+   * Send the rest of a recording, publish it for oneself, and ask for its details.
+   * @param {Recording} recording @param {string} [reason] why it has ended by itself
+   */
+  async #finish(recording, reason = "") {
     const file = await recording.spool.end();
     if (!file.size) {
       await this.#cancel();
-      this.#warn("end", texts.NOTHING_RECORDED);
+      this.#warn("end", texts.endText(reason, true));
       return;
     }
     const address = URL.createObjectURL(file);
