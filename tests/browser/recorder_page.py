@@ -20,6 +20,8 @@ POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src '
 PAGE = '<!doctype html><title>Record</title><script type="module" src="page.js"></script>'
 # Smallest mean of the channels of a white area, of 255.
 WHITE = 200
+# Middle of the grey square of `flashing_screen.mjs`.
+GREY = (slice(16, 48), slice(80, 112))
 
 
 def bundle_page(folder: Path) -> None:
@@ -81,9 +83,7 @@ class Film:
     @property
     def beeps_s(self) -> list[float]:
         """Return the times at which sound begins after at least 0.4 s of silence."""
-        loud = np.flatnonzero(np.abs(self.sound).max(axis=0) > 0.05) / self.rate
-        starts = np.flatnonzero(np.diff(loud, prepend=-1.0) > 0.4)
-        return [float(at_s) for at_s in loud[starts]]
+        return begins_of_sound(self.sound, self.rate)
 
 
 def decode(data: bytes) -> Film:
@@ -101,6 +101,69 @@ def decode(data: bytes) -> Film:
                 parts.append(frame.to_ndarray())
     sound = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
     return Film(pictures, sound, rate)
+
+
+@dataclass(frozen=True)
+class LongFilm:
+    """Marks of a noisy `flashingScreen` of any length.
+
+    `pictures_s` has the time of each picture, `phases` the time since the last beep that it shows,
+    in seconds, and `sound` one channel.
+    """
+
+    pictures_s: np.ndarray[Any, Any]
+    phases: np.ndarray[Any, Any]
+    sound: np.ndarray[Any, Any]
+    rate: int
+
+    @property
+    def end_s(self) -> float:
+        return float(self.pictures_s[-1])
+
+    @property
+    def sound_s(self) -> float:
+        return self.sound.shape[1] / self.rate
+
+    @property
+    def missing_s(self) -> float:
+        """Time without pictures: a screen that stands still has one each second."""
+        gaps_s = np.diff(self.pictures_s)
+        return float((gaps_s[gaps_s > 1] - 1).sum())
+
+    def step_s(self, from_s: float, to_s: float) -> float:
+        """Return by how much the sound follows the picture in an interval, at the median."""
+        steps_s: list[float] = []
+        for beep_s in begins_of_sound(self.sound, self.rate):
+            if from_s <= beep_s <= to_s:
+                first, last = np.searchsorted(self.pictures_s, (beep_s + 0.1, beep_s + 0.4))
+                steps_s += list((self.phases - self.pictures_s)[first:last] + beep_s)
+        assert steps_s, "no beep"
+        return float(np.median(steps_s))
+
+
+def decode_long(path: Path) -> LongFilm:
+    """Decode a film, and keep only its marks."""
+    pictures_s: list[float] = []
+    greys: list[float] = []
+    parts: list[np.ndarray[Any, Any]] = []
+    with av.open(path) as container:
+        for frame in container.decode():
+            if isinstance(frame, av.VideoFrame):
+                pictures_s.append(float(frame.time or 0))
+                greys.append(float(frame.to_ndarray()[GREY].mean()))
+            elif isinstance(frame, av.AudioFrame):
+                rate = frame.sample_rate
+                parts.append(frame.to_ndarray()[:1])
+    darkest, lightest = np.percentile(greys, (1, 99))
+    phases = 0.01 + 0.98 * (np.array(greys) - darkest) / (lightest - darkest)
+    return LongFilm(np.array(pictures_s), phases, np.concatenate(parts, axis=1), rate)
+
+
+def begins_of_sound(sound: np.ndarray[Any, Any], rate: int) -> list[float]:
+    """Return the times at which sound begins after at least 0.4 s of silence."""
+    loud = np.flatnonzero(np.abs(sound).max(axis=0) > 0.05) / rate
+    starts = np.flatnonzero(np.diff(loud, prepend=-1.0) > 0.4)
+    return [float(at_s) for at_s in loud[starts]]
 
 
 def fragment_ends(data: bytes) -> list[int]:

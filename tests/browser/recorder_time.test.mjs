@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bubbleCircle, filmSize } from "../../static/src/recording/composition.js";
 import { CaptureClock } from "../../static/src/recording/frames.js";
-import { SoundTrack } from "../../static/src/recording/sound.js";
+import { joinChunks, SoundTrack } from "../../static/src/recording/sound.js";
 
 const RATE = 48_000;
 const CHUNK = 480;
@@ -82,6 +82,19 @@ test("silence takes the place of sound that does not come", () => {
   assert.deepEqual(track.place(0.1, CHUNK), { start_s: 2, skipped: CHUNK, isMoved: true });
   assert.deepEqual(track.place(1.995, CHUNK), { start_s: 2, skipped: 240, isMoved: true });
   assert.deepEqual(track.place(2.005, CHUNK), { start_s: 2.005, skipped: 0, isMoved: false });
+});
+
+test("sound that waits is joined up to a gap, and to a second", () => {
+  const chunk = (at_s, left, right) => ({ at_s, samples: Float32Array.of(left, left, right, right) });
+  const queue = [chunk(3, 0.1, 0.5), chunk(3 + 2 / RATE, 0.2, 0.6), chunk(4, 0.3, 0.7)];
+  const joined = joinChunks(queue, RATE);
+  assert.deepEqual(joined, {
+    samples: Float32Array.of(0.1, 0.1, 0.2, 0.2, 0.5, 0.5, 0.6, 0.6),
+    at_s: 3,
+    count: 2,
+  });
+  const minute = times(0, 6000).map((at_s) => ({ at_s, samples: new Float32Array(2 * CHUNK) }));
+  assert.equal(joinChunks(minute, RATE).count, 100);
 });
 
 test("a film has at most 1080p and even numbers", () => {

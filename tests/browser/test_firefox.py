@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from chromium import TIMEOUT_MS, TRANSCODE_TIMEOUT_MS, play_past
 from playwright.async_api import Browser, Page, expect
-from running_portal import LivePortal, call
-from test_recording_in_browser import (
+from record_page import (
     address_of,
     choose_sources,
     duration_s_of,
@@ -15,6 +14,7 @@ from test_recording_in_browser import (
     record_past,
     video_id_of,
 )
+from running_portal import LivePortal, call
 from upload_page import fill_in, open_video, press_publish, start_upload
 
 CAPTIONS = {

@@ -1,6 +1,5 @@
 """Journeys of the page that records, with Chromium's fake camera, screen and microphone."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,87 +8,32 @@ import aiohttp
 import pytest
 from chromium import (
     TRANSCODE_TIMEOUT_MS,
-    find_or_install,
     hold_requests,
     play_past,
     record_requests,
     suits_everyone,
 )
-from playwright.async_api import Browser, Locator, Page, Route, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
+from record_page import (
+    address_of,
+    capturing_browser,
+    choose_sources,
+    crash,
+    duration_s_of,
+    open_recorder,
+    record_past,
+    video_id_of,
+)
 from running_portal import LivePortal, final_status
 from upload_page import choose_category, details, open_upload
 
 from portal.transcoding.planning.kept import MOST_MOVED_S, ROUNDING_S
 
-FAKE_DEVICES = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
-FAKE_SCREEN = "--auto-select-desktop-capture-source=Entire screen"
-
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Chromium with fake devices, which it may use."""
-    arguments = ["--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required"]
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_or_install("chromium", "chromium", "google-chrome"),
-            args=[*arguments, *FAKE_DEVICES, FAKE_SCREEN],
-        )
+    async with capturing_browser() as browser:
         yield browser
-        await browser.close()
-
-
-async def open_recorder(page: Page) -> None:
-    await page.goto("/record")
-    await page.locator("[data-record][data-ready]").wait_for()
-
-
-async def choose_sources(page: Page, *names: str) -> None:
-    for name in names:
-        await page.get_by_role("button", name=name, exact=True).click()
-        await expect(
-            page.get_by_role("button", name=name, exact=True, pressed=True)
-        ).to_be_visible()
-
-
-async def record_past(page: Page, seconds: int) -> None:
-    """Start to record, and wait until so much is recorded."""
-    await page.keyboard.press("r")
-    await page.wait_for_function(
-        """(seconds) => {
-            const [minutes, rest] = document.querySelector("[data-clock]").textContent.split(":");
-            return Number(minutes) * 60 + Number(rest) >= seconds;
-        }""",
-        arg=seconds,
-    )
-
-
-def address_of(page: Page) -> Locator:
-    """Return the link to the recorded video."""
-    return page.locator("[data-address] a")
-
-
-async def video_id_of(page: Page) -> str:
-    return (await address_of(page).get_attribute("href") or "").rpartition("/")[2]
-
-
-async def duration_s_of(live_portal: LivePortal, video_id: str) -> float:
-    """Return the duration of a video, once it is ready."""
-    await final_status(live_portal.base_url, video_id)
-    async with (
-        aiohttp.ClientSession(live_portal.base_url) as session,
-        session.get(f"/api/videos/{video_id}", params={"include": "details"}) as response,
-    ):
-        record = await response.json()
-    assert record["status"] == "ready", record
-    return float(record["details"]["durationSeconds"])
-
-
-async def crash(page: Page) -> None:
-    """Kill the process of the page."""
-    session = await page.context.new_cdp_session(page)
-    async with page.expect_event("crash"):
-        # A crashed page sends no response to the command.
-        asyncio.ensure_future(session.send("Page.crash")).add_done_callback(lambda _: None)
 
 
 # The request that publishes for oneself is repeated with the chosen visibility.

@@ -12,6 +12,7 @@ import {
 } from "mediabunny";
 import { audioEncoding, prepareSound, soundSample } from "./aac.js";
 import { canReadTracks } from "./frames.js";
+import { joinChunks } from "./sound.js";
 
 const KEY_FRAME_INTERVAL_S = 2;
 /** Bits per pixel. Screens that change little need much less. */
@@ -81,7 +82,9 @@ export class Film {
   #format;
   #onError;
   #last_s = 0;
-  #waiting = { frames: 0, sound: 0 };
+  #waitingFrames = 0;
+  /** @type {import("./sound.js").PlacedChunk[]} */
+  #waitingSound = [];
   #frames = Promise.resolve();
   #sound = Promise.resolve();
   #isClosed = false;
@@ -132,19 +135,19 @@ export class Film {
    */
   addFrame(frame, at_s) {
     const isLate = at_s <= this.#last_s;
-    if (this.#isClosed || isLate || this.#waiting.frames >= MAX_WAITING_FRAMES) {
+    if (this.#isClosed || isLate || this.#waitingFrames >= MAX_WAITING_FRAMES) {
       frame.close();
       return;
     }
     this.#last_s = at_s;
-    this.#waiting.frames += 1;
+    this.#waitingFrames += 1;
     const sample = new VideoSample(frame, { timestamp: at_s });
     this.#frames = this.#frames
       .then(() => (this.#hasFailed ? undefined : this.#video.add(sample)))
       .catch((error) => this.#fail(error))
       .finally(() => {
         sample.close();
-        this.#waiting.frames -= 1;
+        this.#waitingFrames -= 1;
       });
   }
 
@@ -155,16 +158,29 @@ export class Film {
   addSound(samples, at_s) {
     const audio = this.#audio;
     if (!audio || !this.#format.sampleRate || this.#isClosed || !samples.length) return;
-    if (this.#waiting.sound >= MAX_WAITING_SOUND) return;
-    this.#waiting.sound += 1;
-    const sample = soundSample(samples, at_s, this.#format.sampleRate);
+    if (this.#waitingSound.length >= MAX_WAITING_SOUND) return;
+    this.#waitingSound.push({ samples, at_s });
     this.#sound = this.#sound
-      .then(() => (this.#hasFailed ? undefined : audio.add(sample)))
-      .catch((error) => this.#fail(error))
-      .finally(() => {
-        sample.close();
-        this.#waiting.sound -= 1;
-      });
+      .then(() => this.#encodeSound(audio))
+      .catch((error) => this.#fail(error));
+  }
+
+  /**
+   * Encode sound that waits, as much as possible at once: a busy computer takes long to answer each
+   * time, and pictures are written only with their sound.
+   * @param {AudioSampleSource} audio
+   */
+  async #encodeSound(audio) {
+    const rate = this.#format.sampleRate;
+    if (this.#hasFailed || !rate || !this.#waitingSound.length) return;
+    const { samples, at_s, count } = joinChunks(this.#waitingSound, rate);
+    this.#waitingSound.splice(0, count);
+    const sample = soundSample(samples, at_s, rate);
+    try {
+      await audio.add(sample);
+    } finally {
+      sample.close();
+    }
   }
 
   /**

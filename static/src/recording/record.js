@@ -169,7 +169,9 @@ class RecordPage {
     if (this.#stage === "setup") this.#show();
     else if (kind === "microphone" && !hasEnded) {
       this.#recorder?.replaceMicrophone(this.setup.streams.microphone);
-    } else if (!this.setup.hasPicture) this.#stop(texts.ALL_STOPPED);
+    } else if (!this.setup.hasPicture) {
+      this.#stop(kind === "camera" ? texts.CAMERA_ENDED : texts.SCREEN_ENDED);
+    }
     this.#drawSources();
   }
 
@@ -187,9 +189,10 @@ class RecordPage {
       recorder.addEventListener("level", (event) => {
         level.value = /** @type {CustomEvent<number>} */ (event).detail;
       });
-      recorder.addEventListener("warning", (event) =>
-        this.#handleWarning(/** @type {CustomEvent} */ (event).detail),
-      );
+      recorder.addEventListener("warning", (event) => {
+        const { detail } = /** @type {CustomEvent} */ (event);
+        if (recorder === this.#recorder) this.#handleWarning(detail);
+      });
       recorder.addEventListener("failed", () => this.#stop(texts.RECORDER_FAILED));
       recorder.bubble = this.bubble.bubble;
       this.preview.srcObject = recorder.preview;
@@ -198,10 +201,10 @@ class RecordPage {
     this.#draw();
   }
 
-  /** @param {import("./recorder.js").Warning} warning */
-  #handleWarning({ kind, isOver }) {
-    const isAtOnce = kind !== "screen_ended" || this.setup.streams.camera;
-    if (isAtOnce) this.warnings.set(kind, isOver ? "" : texts.WARNINGS[kind]);
+  /** Show a warning, unless the recording ends with its picture. @param {import("./recorder.js").Warning} warning */
+  #handleWarning({ kind, device, isOver }) {
+    if (!this.setup.hasPicture) return;
+    this.warnings.set(`${kind} ${device}`, isOver ? "" : texts.warningText({ kind, device }));
   }
 
   /** Keep bytes of the film. @param {Uint8Array} bytes @param {number} duration_s */
@@ -235,9 +238,15 @@ class RecordPage {
     const recording = this.#recording;
     await this.#countDown();
     if (this.#recording !== recording) return;
-    try {
-      await this.#recorder?.start();
-    } catch {
+    // A picture can end while the page counts down.
+    const starting = this.setup.hasPicture && this.#recorder?.start();
+    const isStarted =
+      starting &&
+      (await starting.then(
+        () => true,
+        () => false,
+      ));
+    if (!isStarted) {
       await this.#cancel();
       this.warnings.set("end", texts.NOT_STARTED);
       return;
@@ -291,25 +300,25 @@ class RecordPage {
     const recording = this.#recording;
     if (!recording || !["recording", "paused"].includes(this.#stage)) return;
     this.warnings.clear();
-    this.warnings.set("end", reason);
+    this.warnings.set("end", texts.endText(reason, false));
     this.#enter("sending");
     await this.#recorder?.stop().catch(() => {});
     this.#duration_s = this.#recorder?.duration_s ?? 0;
     this.#recorder = null;
     this.preview.srcObject = null;
     this.setup.close();
-    await this.#finish(recording);
+    await this.#finish(recording, reason);
   }
 
   /**
    * Send the rest of a recording, make a video of it for oneself, and publish it with its details.
-   * @param {Recording} recording
+   * @param {Recording} recording @param {string} [reason] why it has ended by itself
    */
-  async #finish(recording) {
+  async #finish(recording, reason = "") {
     const file = await recording.spool.end();
     if (!file.size) {
       await this.#cancel();
-      this.warnings.set("end", texts.NOTHING_RECORDED);
+      this.warnings.set("end", texts.endText(reason, true));
       return;
     }
     this.result.show(file, recording.saved.name);

@@ -164,8 +164,10 @@ export class Recorder extends EventTarget {
     this.#composition.bubble = bubble;
   }
 
-  /** Recorded time, without pauses. */
+  /** Recorded time, without pauses and sleep of the computer. */
   get duration_s() {
+    // The first to ask after a sleep may be the page.
+    this.#awake();
     return Math.max(0, this.#clock?.at() ?? 0);
   }
 
@@ -176,6 +178,7 @@ export class Recorder extends EventTarget {
   }
 
   pause() {
+    this.#awake();
     this.#clock?.pause();
   }
 
@@ -235,7 +238,7 @@ export class Recorder extends EventTarget {
 
   async #finish() {
     await this.#starting?.catch(() => {});
-    this.#clock?.pause();
+    this.pause();
     const end_s = this.duration_s;
     await this.#awaitSound(end_s);
     this.#extendSound(end_s - LATE_SOUND_S);

@@ -14,6 +14,9 @@ const TOLERANCE_S = 0.015;
 /** Number of chunks in which the least distance is looked for, about 2 s. */
 const WINDOW_CHUNKS = 200;
 
+/** Longest sound that chunks are joined to. */
+const JOINED_S = 1;
+
 /** Mixer of microphone and shared sound. */
 export class Mixer {
   #context = new AudioContext(
@@ -156,4 +159,35 @@ export class SoundTrack {
     if (this.#mustAlign || isFar) return distance;
     return isDrifting ? least : 0;
   }
+}
+
+/**
+ * Sound with its place in the film; the samples of one channel after those of the other.
+ * @typedef {{ samples: Float32Array, at_s: number }} PlacedChunk
+ */
+
+/**
+ * Join the first chunks of a queue, as far as they follow each other without a gap.
+ * @param {PlacedChunk[]} queue at least one @param {number} rate samples per second
+ * @returns {PlacedChunk & { count: number }} with the number of the chunks
+ */
+export function joinChunks(queue, rate) {
+  const { at_s } = /** @type {PlacedChunk} */ (queue[0]);
+  let length = 0;
+  let count = 0;
+  for (const chunk of queue) {
+    const isNext = Math.abs((chunk.at_s - at_s) * rate - length) < 0.5;
+    if (!isNext || length >= JOINED_S * rate) break;
+    length += chunk.samples.length / 2;
+    count += 1;
+  }
+  const samples = new Float32Array(2 * length);
+  let start = 0;
+  for (const chunk of queue.slice(0, count)) {
+    const half = chunk.samples.length / 2;
+    samples.set(chunk.samples.subarray(0, half), start);
+    samples.set(chunk.samples.subarray(half), length + start);
+    start += half;
+  }
+  return { samples, at_s, count };
 }

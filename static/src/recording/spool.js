@@ -99,8 +99,8 @@ export class Spool {
           this.#progress.addEventListener("progress", resolve, { once: true });
         });
       }
-      // The worker answers until the end is asked for.
-      const file = await this.#end;
+      // The worker answers until the end is asked for, which may be in any await.
+      const file = this.#end && (await this.#end);
       if (file && start >= file.size) return;
       yield file?.slice(start, end) ?? new Blob([await this.#ask("read", { start, end })]);
     }

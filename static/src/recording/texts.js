@@ -5,34 +5,39 @@ import { gettext } from "../messages.js";
 import { describeTransferError } from "../publishing/failures.js";
 
 /** @typedef {import("./setup.js").Kind} Kind */
-/** @typedef {"silence" | "black" | "unplugged" | "screen_ended"} Warning */
+/** @typedef {import("./recorder.js").Warning} Warning */
 
-/** @type {Record<Warning, string>} */
-export const WARNINGS = {
+/** @type {Record<import("./recorder.js").WarningKind, string>} */
+const WARNINGS = {
   silence: gettext("There is no sound. Is the microphone muted, or another one chosen?"),
   black: gettext("The picture is black. Is the camera covered, or the window minimized?"),
-  unplugged: gettext("A device was unplugged. Choose another one; the recording goes on."),
+  unplugged: gettext("The microphone was unplugged. Choose another one; the recording goes on."),
   screen_ended: gettext("The screen is no longer shared. The recording goes on without it."),
 };
-export const ALL_STOPPED = gettext(
-  "The screen is no longer shared, so the recording has stopped. What was recorded is kept.",
+/** A recording has one camera and keeps it. */
+const CAMERA_UNPLUGGED = gettext("The camera was unplugged. The recording goes on without it.");
+
+/** Why a recording ends by itself: its last picture is gone, or it can't be continued. */
+export const SCREEN_ENDED = gettext(
+  "The screen is no longer shared, so the recording has stopped.",
 );
+export const CAMERA_ENDED = gettext("The camera was unplugged, so the recording has stopped.");
 export const DISK_FULL = gettext(
-  "There is no space left on this computer, so the recording has stopped. What was recorded is kept.",
+  "There is no space left on this computer, so the recording has stopped.",
 );
 export const LIMIT_REACHED = gettext(
-  "This portal takes no longer recordings, so the recording has stopped. What was recorded is kept.",
+  "This portal takes no longer recordings, so the recording has stopped.",
 );
-export const RECORDER_FAILED = gettext(
-  "The browser has stopped recording. What was recorded is kept.",
-);
+export const RECORDER_FAILED = gettext("The browser has stopped recording.");
+const KEPT = gettext("What was recorded is kept.");
+const NOTHING_RECORDED = gettext("Nothing was recorded.");
+
 export const NOT_STARTED = gettext(
   "The recording didn’t start, because no picture came. Choose the screen or camera again.",
 );
 export const NO_FILES = gettext(
   "The recording didn’t start, because this browser keeps no files for this page. Are you connected, and is this no private window?",
 );
-export const NOTHING_RECORDED = gettext("Nothing was recorded.");
 export const TAKEN = gettext("Another tab continues with this recording.");
 export const NO_PICTURE = gettext("Choose a screen or a camera first.");
 export const PREPARING = gettext(
@@ -61,6 +66,20 @@ const SOURCE_ERRORS = {
     busy: gettext("The microphone doesn’t start. Another program may use it."),
   },
 };
+
+/** Return the text of a warning. @param {Pick<Warning, "kind" | "device">} warning */
+export function warningText({ kind, device }) {
+  return kind === "unplugged" && device === "camera" ? CAMERA_UNPLUGGED : WARNINGS[kind];
+}
+
+/**
+ * Return the text about a recording that has ended by itself, or with nothing.
+ * @param {string} reason empty if the person has ended it @param {boolean} isEmpty
+ */
+export function endText(reason, isEmpty) {
+  if (isEmpty) return [reason, NOTHING_RECORDED].filter(Boolean).join(" ");
+  return reason && [reason, KEPT].join(" ");
+}
 
 /** Return why a source didn’t open. @param {Kind} kind @param {unknown} error */
 export function sourceErrorText(kind, error) {
