@@ -238,15 +238,7 @@ class RecordPage {
     const recording = this.#recording;
     await this.#countDown();
     if (this.#recording !== recording) return;
-    // A picture can end while the page counts down.
-    const starting = this.setup.hasPicture && this.#recorder?.start();
-    const isStarted =
-      starting &&
-      (await starting.then(
-        () => true,
-        () => false,
-      ));
-    if (!isStarted) {
+    if (!(await this.#startRecorder())) {
       await this.#cancel();
       this.warnings.set("end", texts.NOT_STARTED);
       return;
@@ -254,6 +246,18 @@ class RecordPage {
     this.#hasSound = this.setup.hasSound;
     recording.send(() => this.#draw());
     this.#enter("recording");
+  }
+
+  /** Start the recorder, and return whether a picture comes. */
+  async #startRecorder() {
+    // A picture can end while the page counts down.
+    if (!this.setup.hasPicture) return false;
+    try {
+      await this.#recorder?.start();
+    } catch {
+      return false;
+    }
+    return true;
   }
 
   /** Count down, until the end or until cancelled. */

@@ -65,25 +65,15 @@ export function setDurations(boxes, duration) {
  * @param {readonly import("./matroska.js").Chapter[]} chapters
  */
 export function withChapters(index, chapters) {
-  const entries = chapters.slice(0, MOST_CHAPTERS).map(({ at_s, title }) => {
-    return {
-      at: BigInt(Math.round(at_s * 1e7)),
-      title: new TextEncoder().encode(title).slice(0, 255),
-    };
-  });
+  const entries = chapters.slice(0, MOST_CHAPTERS);
   if (!entries.length) return index;
-  const size = entries.reduce((sum, { title }) => sum + 9 + title.length, 17);
-  const writer = new Writer(index.length + 8 + size);
-  writer.add(index);
-  writer.view.setUint32(0, writer.bytes.length);
-  writer.box(8 + size, "udta");
-  writer.box(size, "chpl", 0x1000000, 0);
-  writer.add(Uint8Array.of(entries.length));
-  for (const { at, title } of entries) {
-    writer.numbers(Number(at >> 32n), Number(at & 0xffffffffn));
-    writer.add(Uint8Array.of(title.length, ...title));
-  }
-  return writer.bytes;
+  const [{ view }] = /** @type {[Box]} */ ([...boxesIn(index)]);
+  const list = entries.flatMap(({ at_s, title }) => {
+    const text = new TextEncoder().encode(title).slice(0, 255);
+    return [wide(Math.round(at_s * 1e7)), Uint8Array.of(text.length, ...text)];
+  });
+  const count = Uint8Array.of(entries.length);
+  return box("moov", view, box("udta", box("chpl", [0x1000000, 0], count, ...list)));
 }
 
 /**
@@ -92,7 +82,6 @@ export function withChapters(index, chapters) {
  * whole track.
  * @param {Uint8Array} fragment a `moof` @param {Map<number, number>} delays by the track's number, in
  *   its units
- * @returns {Uint8Array<ArrayBuffer>}
  */
 export function delayedFragment(fragment, delays) {
   const [{ view: content }] = /** @type {[Box]} */ ([...boxesIn(fragment)]);
@@ -102,21 +91,20 @@ export function delayedFragment(fragment, delays) {
     (sum, { samples }) => sum + TRACK_HEADER_BYTES + samples.length * SAMPLE_BYTES,
     FRAGMENT_HEADER_BYTES,
   );
-  const writer = new Writer(size);
-  writer.box(size, "moof");
-  writer.box(16, "mfhd", 0, content.getUint32(12));
-  for (const { id, time, data_at, samples } of tracks) {
-    const run_bytes = 20 + samples.length * SAMPLE_BYTES;
-    writer.box(44 + run_bytes, "traf");
-    writer.box(16, "tfhd", BASE_IS_FRAGMENT, id);
-    writer.box(20, "tfdt", 0x1000000, Number(time >> 32n), Number(time & 0xffffffffn));
-    const moved_bytes = size - fragment.length;
-    writer.box(run_bytes, "trun", 0x1000000 | ALL_FIELDS, samples.length, data_at + moved_bytes);
-    for (const [duration, bytes, flags, offset] of samples) {
-      writer.numbers(duration, bytes, flags, offset + (delays.get(id) ?? 0));
-    }
-  }
-  return writer.bytes;
+  const moved_bytes = size - fragment.length;
+  const changed = tracks.map(({ id, time, data_at, samples }) => {
+    const delay = delays.get(id) ?? 0;
+    const fields = samples.flatMap(([duration, bytes, flags, offset]) => [
+      ...[duration, bytes, flags, offset + delay],
+    ]);
+    return box(
+      "traf",
+      box("tfhd", [BASE_IS_FRAGMENT, id]),
+      box("tfdt", [0x1000000, ...wide(time)]),
+      box("trun", [0x1000000 | ALL_FIELDS, samples.length, data_at + moved_bytes, ...fields]),
+    );
+  });
+  return box("moof", box("mfhd", [0, content.getUint32(12)]), ...changed);
 }
 
 /** Read a track's fragment as mediabunny writes it. @param {DataView} view of a `traf` */
@@ -139,7 +127,7 @@ function readTrack(view) {
     has(0x400) ? next() : ((index === 0 ? firstFlags : null) ?? sampleFlags ?? 0),
     has(0x800) ? next() | 0 : 0,
   ]);
-  return { id: id ?? 0, time: time.getBigUint64(4), data_at: run.getUint32(8), samples };
+  return { id: id ?? 0, time: Number(time.getBigUint64(4)), data_at: run.getUint32(8), samples };
 }
 
 /** @param {DataView} view @param {number} start @returns {Generator<number>} of 32 bits */
@@ -147,33 +135,33 @@ function* numbersIn(view, start) {
   for (let at = start; at < view.byteLength; at += 4) yield view.getUint32(at);
 }
 
-class Writer {
-  #at = 0;
-
-  /** @param {number} size */
-  constructor(size) {
-    this.bytes = new Uint8Array(size);
-    this.view = new DataView(this.bytes.buffer);
+/**
+ * Return a box.
+ * @param {string} kind
+ * @param {(Uint8Array | DataView | readonly number[])[]} parts bytes, or numbers of 32 bits
+ */
+export function box(kind, ...parts) {
+  const contents = parts.map((part) => (ArrayBuffer.isView(part) ? part : bytesOf(part)));
+  const size = contents.reduce((sum, { byteLength }) => sum + byteLength, 8);
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const { buffer, byteOffset, byteLength } of [bytesOf([size, codeOf(kind)]), ...contents]) {
+    bytes.set(new Uint8Array(buffer, byteOffset, byteLength), at);
+    at += byteLength;
   }
+  return bytes;
+}
 
-  /** @param {number} size @param {string} kind @param {number[]} numbers of 32 bits */
-  box(size, kind, ...numbers) {
-    this.numbers(size);
-    for (const letter of kind) this.view.setUint8(this.#at++, letter.charCodeAt(0));
-    this.numbers(...numbers);
-  }
+/** Return the number that the four letters of a kind are. @param {string} kind */
+export const codeOf = (kind) =>
+  [...kind].reduce((code, letter) => code * 256 + letter.charCodeAt(0), 0);
 
-  /** @param {Uint8Array} bytes */
-  add(bytes) {
-    this.bytes.set(bytes, this.#at);
-    this.#at += bytes.length;
-  }
+/** Return a number of 64 bits as two of 32. @param {number} number */
+const wide = (number) => [Math.floor(number / 2 ** 32), number % 2 ** 32];
 
-  /** @param {number[]} numbers of 32 bits */
-  numbers(...numbers) {
-    for (const number of numbers) {
-      this.view.setUint32(this.#at, number);
-      this.#at += 4;
-    }
-  }
+/** @param {readonly number[]} numbers of 32 bits */
+function bytesOf(numbers) {
+  const view = new DataView(new ArrayBuffer(numbers.length * 4));
+  for (const [place, number] of numbers.entries()) view.setUint32(place * 4, number);
+  return view;
 }

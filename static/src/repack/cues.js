@@ -28,38 +28,56 @@ const BLOCK_HEADER_BYTES = 3;
 export async function readCues(file, { texts, unit_s }, onProgress) {
   /** @type {Cue[][]} */
   const cues = texts.map(() => []);
-  const window = new Window(file, onProgress);
-  /** @type {Cue | undefined} */
-  let cue;
-  let cluster_s = 0;
   let characters = 0;
-  for (let at = 0; characters < MOST_CHARACTERS; ) {
-    if (!window.has(at, HEADER_BYTES)) await window.moveTo(at);
-    const element = window.elementAt(at);
-    if (!element) break;
-    const { id, start, end } = element;
-    at = PARENTS.has(id) ? start : end;
-    if (id === ID.clusterTime || id === ID.duration) {
-      const time_s = numberOf(await window.read(start, end)) * unit_s;
-      if (id === ID.clusterTime) cluster_s = time_s;
-      else if (cue) cue.end_s = cue.start_s + time_s;
-    }
-    if (id === ID.blockGroup) cue = undefined;
-    if ((id !== ID.block && id !== ID.simpleBlock) || end - start > MOST_TEXT_BYTES) continue;
-    const block = await window.read(start, end);
-    const number_bytes = lengthAt(block, 0);
-    if (block.byteLength < number_bytes + BLOCK_HEADER_BYTES) continue;
-    const index = texts.findIndex(({ number }) => number === variableAt(block, 0));
+  let cluster_s = 0;
+  /** Cue whose duration may follow. @type {Cue | null} */
+  let latest = null;
+  for await (const { id, body } of elementsOf(file, onProgress)) {
+    if (id === ID.clusterTime) cluster_s = numberOf(body) * unit_s;
+    if (id === ID.blockGroup) latest = null;
+    if (id === ID.duration && latest) latest.end_s = latest.start_s + numberOf(body) * unit_s;
+    if (id !== ID.block && id !== ID.simpleBlock) continue;
+    const { number, time, data } = readBlock(body);
+    const index = texts.findIndex((track) => track.number === number);
     const track = texts[index];
     if (!track) continue;
-    const start_s = cluster_s + block.getInt16(number_bytes) * unit_s;
-    const data = viewOf(block, number_bytes + BLOCK_HEADER_BYTES, block.byteLength);
     const text = plainText(track.codec, await decoded(data, track.isCompressed));
-    cue = { start_s, end_s: start_s + DEFAULT_S, text };
-    cues[index]?.push(cue);
+    const start_s = cluster_s + time * unit_s;
+    latest = { start_s, end_s: start_s + DEFAULT_S, text };
+    cues[index]?.push(latest);
     characters += text.length;
+    if (characters > MOST_CHARACTERS) break;
   }
   return cues;
+}
+
+/** Return the parts of a block; number 0 if it is damaged. @param {DataView} block */
+function readBlock(block) {
+  const number_bytes = block.byteLength ? lengthAt(block, 0) : 0;
+  const start = number_bytes + BLOCK_HEADER_BYTES;
+  if (start > block.byteLength) return { number: 0, time: 0, data: block };
+  const data = viewOf(block, start, block.byteLength);
+  return { number: variableAt(block, 0), time: block.getInt16(number_bytes), data };
+}
+
+/**
+ * Yield the elements of the file up to the first invalid one, each parent before its children.
+ * Those that are longer than a text have no body.
+ * @param {Blob} file @param {() => void} onProgress
+ * @returns {AsyncGenerator<{ id: number, body: DataView }, void>}
+ */
+async function* elementsOf(file, onProgress) {
+  const window = new Window(file, onProgress);
+  for (let at = 0; ; ) {
+    if (!window.has(at, HEADER_BYTES)) await window.moveTo(at);
+    const element = window.elementAt(at);
+    if (!element) return;
+    const { id, start, end } = element;
+    const isParent = PARENTS.has(id);
+    const isSkipped = isParent || end - start > MOST_TEXT_BYTES;
+    yield { id, body: await window.read(start, isSkipped ? start : end) };
+    at = isParent ? start : end;
+  }
 }
 
 /** @param {DataView} data @param {boolean} isCompressed */

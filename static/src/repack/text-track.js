@@ -1,6 +1,6 @@
 /** Tracks of timed text (3GPP TS 26.245) that are added to a fragmented MP4. */
 
-import { boxesIn } from "./boxes.js";
+import { box, boxesIn, codeOf } from "./boxes.js";
 
 const TIMESCALE = 1000;
 /** Flags of `tkhd`: enabled, and part of the film. */
@@ -125,33 +125,6 @@ function sampleOf(text) {
 function packedLanguage(language) {
   const letters = /^[a-z]{3}$/.test(language) ? language : "und";
   return [...letters].reduce((packed, letter) => packed * 32 + (letter.charCodeAt(0) - 96), 0);
-}
-
-/** @param {string} kind */
-const codeOf = (kind) => [...kind].reduce((code, letter) => code * 256 + letter.charCodeAt(0), 0);
-
-/**
- * Return a box.
- * @param {string} kind
- * @param {(Uint8Array | DataView | readonly number[])[]} parts bytes, or numbers of 32 bits
- */
-function box(kind, ...parts) {
-  const contents = parts.map((part) => (ArrayBuffer.isView(part) ? part : bytesOf(part)));
-  const size = contents.reduce((sum, { byteLength }) => sum + byteLength, 8);
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const { buffer, byteOffset, byteLength } of [bytesOf([size, codeOf(kind)]), ...contents]) {
-    bytes.set(new Uint8Array(buffer, byteOffset, byteLength), at);
-    at += byteLength;
-  }
-  return bytes;
-}
-
-/** @param {readonly number[]} numbers of 32 bits */
-function bytesOf(numbers) {
-  const view = new DataView(new ArrayBuffer(numbers.length * 4));
-  for (const [place, number] of numbers.entries()) view.setUint32(place * 4, number);
-  return view;
 }
 
 /** Format of the samples: white text at the bottom, in the font that is there. */
