@@ -53,11 +53,14 @@ class Rendition:
         except struct.error as exc:
             raise CopyUndeliverable("times", detail=f"segment {number}: {exc}") from exc
         self._write(_uri(number), [head, *(sample.data for sample in samples)])
-        self.skip(end_s)
+        self.list_segment(end_s)
         self._on_segment(end_s)
 
-    def skip(self, end_s: float) -> None:
-        """Add a segment to the playlist that ends at `end_s`, and whose file others write."""
+    def list_segment(self, end_s: float) -> None:
+        """Add the next segment, which ends at `end_s` of the film, to the playlist.
+
+        Its file is written apart from this rendition, if it wasn't written yet.
+        """
         uri = _uri(len(self._segments))
         self._segments.append(hls.Segment(uri=uri, duration_s=end_s - self._end_s))
         self._end_s = end_s

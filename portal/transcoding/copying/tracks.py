@@ -212,7 +212,7 @@ class VideoCopy:
 
     def _leave_out(self, begin: int, end: int) -> None:
         self.pieces.append((begin / self.ticks_per_s, end / self.ticks_per_s))
-        self._rendition.skip(end / self.ticks_per_s)
+        self._rendition.list_segment(end / self.ticks_per_s)
 
     def _is_key(self, packet: av.Packet[Any], data: bytes) -> bool:
         """Check a packet, and return whether all its slices are of an IDR picture.

@@ -19,11 +19,11 @@ const PAUSE_MS = 1_000;
  */
 
 /**
- * Cut a video, and wait until viewers get the cut.
+ * Cut a video to a part of its film, and wait until viewers get it. The rest stays stored.
  * @param {string} url of the video in the API
- * @param {Part | null} part null for the whole film @param {Report} report
- * @param {AbortSignal} signal
- * @throws {NotPublished} the video can't be cut
+ * @param {Part | null} part null undoes an earlier cut @param {Report} report
+ * @param {AbortSignal} signal ends the wait; the portal goes on
+ * @throws {NotPublished} the video can't be cut, and so isn't published
  * @throws {Refused | NoResponse | AccountChanged} or the signal's reason
  */
 export async function cutVideo(url, part, report, signal) {

@@ -162,14 +162,14 @@ export class SoundTrack {
 }
 
 /**
- * Sound with its place in the film; the samples of one channel after those of the other.
+ * Stereo sound with its place in the film; the samples of one channel after those of the other.
  * @typedef {{ samples: Float32Array, at_s: number }} PlacedChunk
  */
 
 /**
- * Join the first chunks of a queue, as far as they follow each other without a gap.
- * @param {PlacedChunk[]} queue at least one @param {number} rate samples per second
- * @returns {PlacedChunk & { count: number }} with the number of the chunks
+ * Return the first chunks of a queue as one, as far as each begins where the one before it ends.
+ * @param {PlacedChunk[]} queue not empty, and not changed @param {number} rate samples per second
+ * @returns {PlacedChunk & { count: number }} `count` is how many chunks were joined
  */
 export function joinChunks(queue, rate) {
   const { at_s } = /** @type {PlacedChunk} */ (queue[0]);

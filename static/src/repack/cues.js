@@ -20,10 +20,10 @@ const BLOCK_HEADER_BYTES = 3;
 /** Text with its times in the film. @typedef {{ start_s: number, end_s: number, text: string }} Cue */
 
 /**
- * Return the cues of each track. The whole file is read; blocks of media are skipped.
+ * Read the whole file, and return the cues of its text tracks without styles, up to a fault.
  * @param {Blob} file @param {import("./matroska.js").MatroskaFacts} facts
- * @param {() => void} onProgress
- * @returns {Promise<Cue[][]>}
+ * @param {() => void} onProgress called for each 4 MiB
+ * @returns {Promise<Cue[][]>} a list for each of `facts.texts`, in the file's order
  */
 export async function readCues(file, { texts, unit_s }, onProgress) {
   /** @type {Cue[][]} */

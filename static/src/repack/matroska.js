@@ -31,7 +31,7 @@ const TEXT = /^(S_(TEXT|ASS|SSA)|D_WEBVTT)/;
  */
 /**
  * `delays_s` has the time by which each track is shown earlier than its packets say, by its number.
- * `pictures` counts subtitles that aren't text. `unit_s` is that of times in blocks.
+ * `pictures` counts subtitles that aren't text. `unit_s` is the unit of times in blocks, in seconds.
  * @typedef {{ delays_s: Map<number, number>, chapters: Chapter[], texts: TextTrack[],
  *   pictures: number, unit_s: number }} MatroskaFacts
  */

@@ -58,9 +58,10 @@ function track({ language, name }, id) {
 }
 
 /**
- * Return the last fragment of a film, with all of its text.
- * @param {readonly Cue[][]} cues of each track, in the film's time
- * @param {number} first number of the first track @param {number} sequence number of the fragment
+ * Return the boxes of a fragment with all text of a film, to be written last.
+ * @param {readonly Cue[][]} cues of each track of text, in any order
+ * @param {number} first number of the first track, which the others follow
+ * @param {number} sequence number of the fragment
  */
 export function textFragment(cues, first, sequence) {
   const tracks = cues.map(samplesOf);
