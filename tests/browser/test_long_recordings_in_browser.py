@@ -47,7 +47,7 @@ class Course:
     outages_s: tuple[tuple[int, int], ...]
 
 
-SHORT = Course(75, ((15, 60),))
+SHORT = Course(40, ((10, 30),))
 LONG = Course(600, ((60, 130), (200, 290), (420, 500)))
 
 
