@@ -22,10 +22,13 @@ function workerOf(...answers) {
   };
 }
 
-async function partsOf(Worker, stop = new AbortController()) {
+function contentOf(Worker) {
   globalThis.Worker = Worker;
   const source = { file: FILE, size_bytes: FILE.size, trim: null };
-  const content = new RepackedContent("worker.js", source, { still: "", onStill: () => {} });
+  return new RepackedContent("worker.js", source, { still: "", onStill: () => {} });
+}
+
+async function partsOf(Worker, stop = new AbortController(), content = contentOf(Worker)) {
   const sizes = [];
   for await (const part of content.parts(16, stop.signal)) {
     sizes.push([part.size, content.sourceBytesOf(part.size)]);
@@ -39,6 +42,16 @@ test("progress is told in bytes of the source", async () => {
   const Worker = workerOf(first, second, { isEnd: true });
   assert.deepEqual(await partsOf(Worker), [[16, 500], [4, 200]]);
   assert.equal(Worker.ended, 1);
+});
+
+test("progress of an attempt holds until the next one has made a part", async () => {
+  const first = { part: new ArrayBuffer(16), share: 0.8 };
+  const second = { part: new ArrayBuffer(4), share: 1 };
+  const Worker = workerOf(first, second, { isEnd: true }, { failure: "stalled", detail: "" });
+  const content = contentOf(Worker);
+  await partsOf(Worker, undefined, content);
+  await assert.rejects(partsOf(Worker, undefined, content), ContentFailed);
+  assert.equal(content.sourceBytesOf(16), 800);
 });
 
 test("a worker's failure is a sentence, and a missing file can be chosen again", async () => {

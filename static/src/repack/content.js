@@ -10,6 +10,7 @@ const STALL_TIMEOUT_MS = 60_000;
 /** @typedef {{ still: string, onStill: (still: string) => void }} StillKeeper */
 
 export class RepackedContent {
+  /** Bytes that were made until the latest part, and the share of the source that they are made of. */
   #made_bytes = 0;
   #share = 0;
 
@@ -43,7 +44,7 @@ export class RepackedContent {
    * @param {number} part_bytes @param {AbortSignal} signal @returns {AsyncGenerator<Blob, void>}
    */
   async *parts(part_bytes, signal) {
-    this.#made_bytes = 0;
+    let made_bytes = 0;
     const worker = new Worker(this.url, { type: "module", name: "repack" });
     const messages = messagesOf(worker, signal);
     try {
@@ -52,8 +53,13 @@ export class RepackedContent {
       worker.postMessage({ file, part_bytes, still: keeper.still, name, trim });
       for (;;) {
         worker.postMessage("next");
-        const buffer = await this.#nextPart(messages);
-        if (!buffer) return;
+        const next = await this.#nextPart(messages);
+        if (!next) return;
+        const buffer = next.part;
+        made_bytes += buffer.byteLength;
+        // Until then, the estimate of an earlier attempt holds.
+        this.#made_bytes = made_bytes;
+        this.#share = next.share;
         const part = new Blob([buffer]);
         // The worker fills it again. Blobs are freed when the browser cleans up, which it does in time
         // if scripts allocate as much, even if they never use it.
@@ -66,7 +72,10 @@ export class RepackedContent {
     }
   }
 
-  /** @param {AsyncIterator<Message, never>} messages @returns {Promise<ArrayBuffer | null>} null at the end */
+  /**
+   * @param {AsyncIterator<Message, never>} messages
+   * @returns {Promise<{ part: ArrayBuffer, share: number } | null>} null at the end
+   */
   async #nextPart(messages) {
     for (;;) {
       const { value: message } = await messages.next();
@@ -76,10 +85,7 @@ export class RepackedContent {
         this.keeper.still = message.still;
         this.keeper.onStill(message.still);
       }
-      if (!("part" in message)) continue;
-      this.#share = message.share;
-      this.#made_bytes += message.part.byteLength;
-      return message.part;
+      if ("part" in message) return message;
     }
   }
 }
