@@ -71,7 +71,7 @@ async def test_undeliverable_copy_is_encoded_with_a_note(
     async def refuse(*_: object, **__: object) -> None:
         raise CopyUndeliverable("parameter_sets")
 
-    monkeypatch.setattr("portal.transcoding.encoding.encode.remux", refuse)
+    monkeypatch.setattr("portal.transcoding.encoding.copying.remux", refuse)
     short = make_source(worker.folder / "film.mp4", "-g", "25", seconds=6, size="320x180", rate=5)
     created = await worker.publish(short)
 
