@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,12 +37,12 @@ FLASHING_SCREEN = Path(__file__).with_name("flashing_screen.mjs").read_text(enco
 
 
 @asynccontextmanager
-async def capturing_browser() -> AsyncIterator[Browser]:
-    """Run Chromium with fake devices."""
+async def capturing_browser(arguments: Sequence[str] = ARGUMENTS) -> AsyncIterator[Browser]:
+    """Run Chromium with fake devices, or with other arguments."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=find_or_install("chromium", "chromium", "google-chrome"),
-            args=ARGUMENTS,
+            args=arguments,
         )
         yield browser
         await browser.close()
@@ -117,7 +117,7 @@ async def crash(page: Page) -> None:
     """Kill the process of the page."""
     session = await page.context.new_cdp_session(page)
     async with page.expect_event("crash"):
-        # It gets no answer.
+        # A crashed page sends no response to the command.
         asyncio.ensure_future(session.send("Page.crash")).add_done_callback(lambda _: None)
 
 

@@ -69,5 +69,5 @@ async def test_camera_and_microphone_are_recorded(
     assert await duration_s_of(live_portal, await video_id_of(page)) > 2.5
     await address_of(page).click()
     await play_past(page, 1)
-    # Firefox has no encoder for AAC of its own.
+    # Firefox has no encoder for AAC; the page loads one.
     assert await page.locator("video").evaluate("video => video.mozHasAudio")

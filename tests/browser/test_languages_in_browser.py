@@ -50,7 +50,8 @@ PAGES_OF_PEOPLE = (
 )
 # Pages of a video whose texts differ with accounts.
 PAGES_OF_OWNED_VIDEOS = ("", "/edit", "/statistics", "/cuts", "/delete")
-# One column, and several. Their texts are as long as in English, which is checked at all widths.
+# Pages have one column at the first width, and several at the second. Mirrored texts are as long as
+# English ones, which another test checks at all widths.
 MIRRORED_WIDTHS = (320, 1440)
 
 

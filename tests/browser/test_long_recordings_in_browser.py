@@ -123,7 +123,8 @@ async def test_recording_outlives_outages_of_storage_and_its_browser(
                 path = await stored_film(portal, await video_id_of(page), tmp_path / "film.mp4")
     film = decode_long(path)
     lost_s = length_s - film.end_s + film.missing_s
-    first_s, last_s = film.step_s(0, LAST_S), film.step_s(film.end_s - LAST_S, film.end_s)
+    first_s = film.step_s(0, LAST_S)
+    last_s = film.step_s(film.end_s - LAST_S, film.end_s)
     logger.info(
         "recorded %d s, lost %.1f s, sound after the picture by %.0f ms at the start and %.0f ms "
         "at the end, address %.1f s after continuing, %.1f MB",

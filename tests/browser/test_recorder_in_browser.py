@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from chromium import find_or_install
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
+from record_page import capturing_browser
 from recorder_page import Film, bundle_page, decode, decode_base64, fragment_ends, serve
 
 SHARED_TITLE = "Shared tab"
@@ -45,13 +45,8 @@ def recorder_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 async def capturing() -> AsyncIterator[Browser]:
     """Chromium with fake devices, which it may use."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_or_install("chromium", "chromium", "google-chrome"),
-            args=ARGUMENTS,
-        )
+    async with capturing_browser(ARGUMENTS) as browser:
         yield browser
-        await browser.close()
 
 
 @asynccontextmanager

@@ -144,7 +144,7 @@ async def test_console_stays_empty_during_a_recording(page: Page) -> None:
     await choose_sources(page, "Screen, window or tab", "Camera", "Microphone")
     session = await page.context.new_cdp_session(page)
     await record_past(page, 15)
-    # Frames that nobody has closed are reported when they are collected.
+    # Chromium reports a frame that was not closed when it is collected.
     await session.send("HeapProfiler.collectGarbage")
     await page.keyboard.press("s")
     await expect(address_of(page)).to_be_visible()

@@ -164,6 +164,16 @@ async def cuts_of(live_portal: LivePortal, video_id: str) -> dict[str, Any]:
     return record
 
 
+async def record_small_film(page: Page, seconds: int, *sources: str) -> None:
+    """Record so many seconds of a small camera picture, and wait for the address of the video."""
+    await page.add_init_script(SMALL_CAMERA)
+    await open_recorder(page)
+    await choose_sources(page, *sources)
+    await record_past(page, seconds)
+    await page.keyboard.press("s")
+    await expect(address_of(page)).to_be_visible()
+
+
 def handle(page: Page, bound: str) -> Locator:
     """Return the handle of the start or the end of the part to publish."""
     return page.get_by_role("slider", name=f"{bound} of the selection")
@@ -190,12 +200,7 @@ async def test_only_the_part_between_the_handles_is_ever_public(
         await route.continue_()
 
     await page.route("**/api/videos/*/access", read_cuts)
-    await page.add_init_script(SMALL_CAMERA)
-    await open_recorder(page)
-    await choose_sources(page, "Camera", "Microphone")
-    await record_past(page, 4)
-    await page.keyboard.press("s")
-    await expect(address_of(page)).to_be_visible()
+    await record_small_film(page, 4, "Camera", "Microphone")
     video_id = await video_id_of(page)
     await handle(page, "Start").focus()
     await page.keyboard.press("Shift+ArrowRight")
@@ -221,11 +226,12 @@ async def test_only_the_part_between_the_handles_is_ever_public(
     assert live_at_publication == [(await cuts_of(live_portal, video_id))["keep"]]
     # Each bound moves to the nearest frame.
     moved_s = pytest.approx(0, abs=MOST_MOVED_S + ROUNDING_S)
-    [kept] = live_at_publication[0]
-    assert kept["startSeconds"] - start_s == moved_s
-    assert kept["endSeconds"] - end_s == moved_s
+    [interval] = live_at_publication[0]
+    assert interval["startSeconds"] - start_s == moved_s
+    assert interval["endSeconds"] - end_s == moved_s
     duration_s = await duration_s_of(live_portal, video_id)
-    assert duration_s == pytest.approx(kept["endSeconds"] - kept["startSeconds"], abs=ROUNDING_S)
+    length_s = interval["endSeconds"] - interval["startSeconds"]
+    assert duration_s == pytest.approx(length_s, abs=ROUNDING_S)
     await address_of(page).click()
     await play_past(page, duration_s - 0.5)
     played_s = await page.locator("video").evaluate("(video) => video.duration")
@@ -245,12 +251,7 @@ async def test_recording_whose_cut_is_refused_is_not_published(
 
     await page.route("**/api/videos/*/cuts", refuse)
     changes = record_requests(page, "/access", method="PUT")
-    await page.add_init_script(SMALL_CAMERA)
-    await open_recorder(page)
-    await choose_sources(page, "Camera")
-    await record_past(page, 2)
-    await page.keyboard.press("s")
-    await expect(address_of(page)).to_be_visible()
+    await record_small_film(page, 2, "Camera")
     whole_s = await bounds_s(page)
     await handle(page, "Start").focus()
     await page.keyboard.press("Shift+ArrowRight")

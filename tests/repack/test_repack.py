@@ -301,7 +301,7 @@ def test_a_part_begins_and_ends_at_the_chosen_frames(kind: str, tmp_path: Path) 
         film = run_ffmpeg(tmp_path / "late.mp4", *inputs, *maps)
     numbers = [number for _, number in numbers_of(film)]
     own_sound = {packet: at for at, packet in sounds_of(film)[0]}
-    results = {kept: tmp_path / f"{kept[0]} to {kept[1]}.mp4" for kept in KEPT}
+    results = {span: tmp_path / f"{span[0]} to {span[1]}.mp4" for span in KEPT}
     works = [
         json.dumps([str(film), str(result), {"start_s": first / FPS, "end_s": end / FPS}])
         for (first, end), result in results.items()

@@ -32,11 +32,11 @@ SHOWN: list[Shown] = [
 
 async def subtitles_of(path: Path, folder: Path) -> dict[str, list[Shown]]:
     """Return the cues that a worker reads of each track, by its language."""
-    made = await make_pass(path, sink=FolderSink(folder), work_dir=folder / "work")
-    languages = {rung.name: rung.language or "" for rung in made.plan.subtitles}
+    result = await make_pass(path, sink=FolderSink(folder), work_dir=folder / "work")
+    languages = {rung.name: rung.language or "" for rung in result.plan.subtitles}
     return {
         languages[name]: [(cue.start_s, cue.end_s, cue.plain_text) for cue in cues]
-        for name, cues in made.output.captions.items()
+        for name, cues in result.output.captions.items()
     }
 
 

@@ -106,7 +106,7 @@ class VideoCopy:
             self._hidden_from = round(hidden_from_s * self.ticks_per_s) - self._rounding
         # A visible frame was read before the first one that is copied.
         self._leads_visibly = False
-        # Where the current segment begins.
+        # The current segment begins at this time.
         self._written_until = 0
         # A hidden frame of the end was read, and after it another one that may depend on it.
         self._is_past_end = False

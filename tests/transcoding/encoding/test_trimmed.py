@@ -192,8 +192,8 @@ async def test_only_the_ends_of_a_trim_of_the_page_are_encoded(
     install_tools()
     target = tmp_path / "trimmed.mp4"
     start_s, end_s = trim.span_s
-    kept = {"start_s": start_s, "end_s": end_s}
-    run_node(str(REPACK), json.dumps([str(film), str(target), kept]))
+    span = {"start_s": start_s, "end_s": end_s}
+    run_node(str(REPACK), json.dumps([str(film), str(target), span]))
     published = await publish(target)
     check(published, film, trim)
     check_copied(published, film, trim, copied)
