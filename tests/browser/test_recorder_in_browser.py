@@ -157,7 +157,7 @@ async def test_pause_leaves_no_gap(page: Page) -> None:
     assert_in_step(film, count=4)
 
 
-async def test_camera_is_a_bubble_that_can_be_moved_and_hidden(page: Page) -> None:
+async def test_camera_is_a_bubble_until_the_screen_ends(page: Page) -> None:
     result = await page.evaluate(
         """async () => {
             const red = { isStill: true, withSound: false, colour: "#f00" };
@@ -171,6 +171,9 @@ async def test_camera_is_a_bubble_that_can_be_moved_and_hidden(page: Page) -> No
             recorder.bubble.isHidden = true;
             await reach(recorder, 3);
             const settings = recorder.preview.getVideoTracks()[0].getSettings();
+            screen.getVideoTracks()[0].stop();
+            screen.getVideoTracks()[0].dispatchEvent(new Event("ended"));
+            await reach(recorder, 4);
             await recorder.stop();
             return { data: await bytesOf(chunks), settings };
         }"""
@@ -184,8 +187,8 @@ async def test_camera_is_a_bubble_that_can_be_moved_and_hidden(page: Page) -> No
         red, green, blue = (int(v) for v in picture.pixels[int(y * height), int(x * width)])
         return red > 200 and green < 60 and blue < 60
 
-    states = [[is_red(at_s, x, 0.3) for x in (0.2, 0.8)] for at_s in (0.7, 1.8, 2.8)]
-    assert states == [[False, True], [True, False], [True, True]]
+    states = [[is_red(at_s, x, 0.3) for x in (0.2, 0.8)] for at_s in (0.7, 1.8, 2.8, 3.8)]
+    assert states == [[False, True], [True, False], [True, True], [False, False]]
     # Outside of the circle, but inside of the square around it.
     assert is_red(0.7, 0.2 - 0.19 * height / width, 0.3 - 0.19)
     assert film.sound.shape[1] == 0

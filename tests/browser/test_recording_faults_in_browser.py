@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from chromium import OWNER, PASSWORD, OpenPage
-from playwright.async_api import Browser, ConsoleMessage, Page, expect
+from playwright.async_api import Browser, ConsoleMessage, Page, Route, expect
 from record_page import (
     address_of,
     capturing_browser,
@@ -27,6 +27,14 @@ if (open) navigator.mediaDevices.getUserMedia = async (wanted) => {
     const stream = await open(wanted);
     streams.push(stream);
     return stream;
+};
+"""
+FAIL_AT_FLUSH = """
+let flushes = 0;
+const flush = FileSystemSyncAccessHandle.prototype.flush;
+FileSystemSyncAccessHandle.prototype.flush = function () {
+    if ((flushes += 1) > 3) throw new DOMException("no space", "InvalidStateError");
+    flush.call(this);
 };
 """
 UNPLUG_LAST = "() => streams.at(-1).getTracks()[0].dispatchEvent(new Event('ended'))"
@@ -129,6 +137,30 @@ async def test_disk_that_is_full_from_the_beginning_is_named(page: Page) -> None
         re.compile("no space left|keeps no files")
     )
     await expect(page.get_by_role("button", name="Record", exact=True)).to_be_visible()
+
+
+# The worker's error, which is meant, is logged.
+@pytest.mark.slow
+@pytest.mark.complaint("no space")
+async def test_disk_that_fails_is_named_and_a_reload_continues(page: Page) -> None:
+    script = re.compile(r"/spool-\w+\.js$")
+
+    async def fail_later(route: Route) -> None:
+        response = await route.fetch()
+        body = await response.text() + FAIL_AT_FLUSH
+        await route.fulfill(response=response, body=body)
+
+    await page.route(script, fail_later)
+    await open_recorder(page)
+    await choose_sources(page, "Camera")
+    await record_past(page, 4)
+    await page.keyboard.press("s")
+    warnings = page.locator("[data-warnings]")
+    await expect(warnings).to_contain_text("couldn’t be written to this computer. Make room")
+    await page.unroute(script)
+    await page.reload()
+    await page.get_by_role("button", name="Continue with what was recorded").click()
+    await expect(address_of(page)).to_be_visible()
 
 
 @pytest.mark.slow

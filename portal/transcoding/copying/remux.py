@@ -8,7 +8,7 @@ import signal
 import sys
 from asyncio import StreamReader
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,27 +48,36 @@ class Remuxed:
     left_out_frames: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """What a copy has of a source.
+
+    `tracks` are the indexes of the source's streams by the names of their renditions, the picture
+    first. The last frame lasts until `end_s` at most. The first `lead_s` seconds are hidden, and
+    each track from `hidden_from_s` on, which has seconds of the film by the name of the rendition.
+    `lead_s` is None if FFmpeg itself follows edit lists.
+    """
+
+    tracks: Mapping[str, int]
+    end_s: float
+    lead_s: float | None = None
+    hidden_from_s: Mapping[str, float] = field(default_factory=dict)
+
+
 async def remux(
     source_url: str,
+    selection: Selection,
     *,
-    tracks: Mapping[str, int],
-    end_s: float,
-    lead_s: float | None = None,
-    hidden_from_s: Mapping[str, float] | None = None,
     work_dir: Path,
     on_progress: OnCopied,
     paused: asyncio.Event,
     timeout_s: float,
     stall_s: float = _STALL_LIMIT_S,
 ) -> Remuxed:
-    """Write init segments, segments and playlists into a folder of each name in `work_dir`.
+    """Write init segments, segments and playlists into a folder of each rendition in `work_dir`.
 
-    `tracks` are the indexes of the source's streams by the names of their renditions, the video
-    first. The last frame lasts until `end_s` at most. While `paused` is set, the child is stopped.
-
-    The first `lead_s` seconds are hidden, and each track from `hidden_from_s` on, which has seconds
-    of the film by the name of the rendition. `lead_s` is None if FFmpeg itself follows edit lists.
-    Visible frames that may depend on hidden ones are missing in the result.
+    Visible frames that may depend on hidden ones are missing in the result. While `paused` is set,
+    the child is stopped.
 
     Reasons why sound is dropped are `codec`, `gaps`, `damaged`, `truncated` and `empty`.
     Its folder may contain segments; the caller discards them and encodes the sound.
@@ -76,19 +85,6 @@ async def remux(
     Raises CopyUndeliverable, TranscodeFailed if the source can't be read, the copy takes too long
     or memory is short, and OSError if files can't be written.
     """
-    address, protocols = source_address(source_url)
-    options = reading_options(protocols)
-    if lead_s is not None:
-        options |= OPEN_EDITS
-    request = {
-        "source": address,
-        "options": options,
-        "folder": str(work_dir),
-        "tracks": tracks,
-        "end_s": end_s,
-        "lead_s": lead_s,
-        "hidden_from_s": hidden_from_s or {},
-    }
     limits = child.Limits(
         nice=0,
         memory_bytes=_MEMORY_BYTES,
@@ -98,7 +94,7 @@ async def remux(
     process = await child.spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
     watch = child.Watch(timeout_s, stall_s)
     readers = (
-        child.ask(process, request),
+        child.ask(process, _request(source_url, selection, work_dir)),
         _follow(cast("StreamReader", process.stdout), watch, on_progress),
         child.read_tail(process.stderr, _STDERR_TAIL_BYTES),
     )
@@ -110,16 +106,35 @@ async def remux(
         raise TranscodeFailed(FailCode.TIMED_OUT, detail="copying") from None
     finally:
         await child.stop(process)
-    if returncode := process.returncode or 0:
-        text = complaints.decode(errors="replace")
-        detail = f"copying ended with {child.describe_exit(returncode)}: {text}"
-        if returncode == -signal.SIGXCPU:
-            raise TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
-        if child.was_ended_from_outside(returncode):
-            raise TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
-        # The content of the file crashed the child.
-        raise CopyUndeliverable("crashed", detail=detail)
+    if process.returncode:
+        raise _crash(process.returncode, complaints)
     return _interpret(answer)
+
+
+def _request(source_url: str, selection: Selection, folder: Path) -> dict[str, Any]:
+    """Return what the child is asked for."""
+    address, protocols = source_address(source_url)
+    options = reading_options(protocols)
+    if selection.lead_s is not None:
+        options |= OPEN_EDITS
+    return {
+        "source": address,
+        "options": options,
+        "folder": str(folder),
+        **asdict(selection),
+    }
+
+
+def _crash(returncode: int, complaints: bytes) -> TranscodeFailed | CopyUndeliverable:
+    """Return the error for a child that ended without an answer."""
+    text = complaints.decode(errors="replace")
+    detail = f"copying ended with {child.describe_exit(returncode)}: {text}"
+    if returncode == -signal.SIGXCPU:
+        return TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
+    if child.was_ended_from_outside(returncode):
+        return TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
+    # The content of the file crashed the child.
+    return CopyUndeliverable("crashed", detail=detail)
 
 
 async def _follow(

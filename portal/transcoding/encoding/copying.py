@@ -11,7 +11,7 @@ from pathlib import Path
 
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
-from portal.transcoding.copying.remux import Remuxed, remux
+from portal.transcoding.copying.remux import Remuxed, Selection, remux
 from portal.transcoding.encoding import ffmpeg, output_validation
 from portal.transcoding.encoding.cutting import encode_pieces
 from portal.transcoding.encoding.encode import check_of_samples
@@ -39,43 +39,10 @@ async def copy_streams(
     not play the copy, TranscodeFailed, DiskFull, or whatever the sink raised.
     """
     [copied] = [rung for rung in plan.video if rung.copied]
-    tracks = {copied.name: probe.video.index}
-    tracks |= {sound.name: sound.index for sound in plan.audio if sound.copied}
-    check_sample = check_of_samples(probe.duration_s, first_s=output_validation.COPIED_SAMPLE_S)
-
-    async def check(path: Path, number: int) -> None:
-        try:
-            await check_sample(path, number)
-        except errors.TranscodeFailed as exc:
-            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
-
-    hidden = {copied.name: probe.video.hidden}
-    hidden |= {
-        sound.name: track.hidden
-        for sound in plan.audio
-        for track in probe.audio
-        if track.index == sound.index
-    }
-    with pass_folder(work_dir) as folder, span("copy", renditions=" ".join(tracks)):
-
-        async def write(paused: asyncio.Event) -> Remuxed:
-            return await remux(
-                source_url,
-                tracks=tracks,
-                end_s=plan.picture_s or plan.duration_s,
-                lead_s=probe.lead_s,
-                hidden_from_s={name: spans[0][0] for name, spans in hidden.items() if spans},
-                work_dir=folder,
-                on_progress=on_progress,
-                paused=paused,
-                timeout_s=ffmpeg.run_limit_s(probe.duration_s),
-            )
-
-        remuxed, renditions = await upload_segments(
-            write, tracks, folder=folder, sink=sink, on_stored=ignore_stored, check=check
-        )
-    for name in remuxed.dropped:
-        renditions.pop(name, None)
+    selection = _selection(probe, plan, picture=copied.name)
+    remuxed, renditions = await _copy(
+        source_url, probe, selection, sink=sink, work_dir=work_dir, on_progress=on_progress
+    )
     picture = renditions[copied.name]
     output_validation.check_copy(
         [segment.facts for segment in picture.segments],
@@ -95,8 +62,65 @@ async def copy_streams(
         renditions[copied.name] = await _add_pieces(
             picture, of_pass, spans, sink=sink, work_dir=work_dir
         )
-    output_validation.check_complete(renditions, tracks.keys() - remuxed.dropped)
+    output_validation.check_complete(renditions, selection.tracks.keys() - remuxed.dropped)
     return renditions
+
+
+def _selection(probe: Probe, plan: Plan, *, picture: str) -> Selection:
+    """Return what is copied: the picture as the rendition of this name, and sound."""
+    tracks = {picture: probe.video.index}
+    tracks |= {sound.name: sound.index for sound in plan.audio if sound.copied}
+    hidden = {track.index: track.hidden for track in (probe.video, *probe.audio)}
+    return Selection(
+        tracks=tracks,
+        end_s=plan.picture_s or plan.duration_s,
+        lead_s=probe.lead_s,
+        hidden_from_s={
+            name: hidden[index][0][0] for name, index in tracks.items() if hidden[index]
+        },
+    )
+
+
+async def _copy(
+    source_url: str,
+    probe: Probe,
+    selection: Selection,
+    *,
+    sink: Sink,
+    work_dir: Path,
+    on_progress: OnFfmpegProgress,
+) -> tuple[Remuxed, dict[str, Rendition]]:
+    """Copy and upload the tracks; return the result of the copy, and the renditions by name.
+
+    Sound that was dropped is left out. Raises as `copy_streams`.
+    """
+    check_sample = check_of_samples(probe.duration_s, first_s=output_validation.COPIED_SAMPLE_S)
+
+    async def check(path: Path, number: int) -> None:
+        try:
+            await check_sample(path, number)
+        except errors.TranscodeFailed as exc:
+            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
+
+    names = selection.tracks.keys()
+    with pass_folder(work_dir) as folder, span("copy", renditions=" ".join(names)):
+
+        async def write(paused: asyncio.Event) -> Remuxed:
+            return await remux(
+                source_url,
+                selection,
+                work_dir=folder,
+                on_progress=on_progress,
+                paused=paused,
+                timeout_s=ffmpeg.run_limit_s(probe.duration_s),
+            )
+
+        remuxed, renditions = await upload_segments(
+            write, names, folder=folder, sink=sink, on_stored=ignore_stored, check=check
+        )
+    for name in remuxed.dropped:
+        renditions.pop(name, None)
+    return remuxed, renditions
 
 
 def _starts_s(rendition: Rendition) -> list[float]:

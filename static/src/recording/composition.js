@@ -97,6 +97,7 @@ export class Composition {
     const face = videoTrack(screen) && videoTrack(camera);
     this.preview = new MediaStream([main]);
     if (face) this.#makePreview();
+    if (face) main.addEventListener("ended", () => this.#fillWithFace(), { signal });
     const pollMain = readFrames(
       main,
       (frame, captured_ms) => {
@@ -122,7 +123,7 @@ export class Composition {
 
   /** Return the current picture as a frame to be closed, null before the first one. */
   takeFrame() {
-    const picture = this.#picture;
+    const picture = this.#main;
     if (!picture || !this.size) return null;
     if (!this.#previewContext && this.#fits(picture)) return picture.clone();
     this.#compose(picture);
@@ -132,18 +133,23 @@ export class Composition {
 
   /** Show the current picture, while none are taken. */
   show() {
-    if (!this.#picture || !this.#isPreviewDue) return;
-    this.#compose(this.#picture);
+    if (!this.#main || !this.#isPreviewDue) return;
+    this.#compose(this.#main);
     this.#showPreview();
   }
 
   /** Whether the screen, or the camera if it is recorded alone, is black. */
   isBlack() {
-    if (!this.#picture) return false;
+    if (!this.#main) return false;
     this.#sampleContext.imageSmoothingQuality = "high";
-    this.#sampleContext.drawImage(this.#picture, 0, 0, SAMPLE.width, SAMPLE.height);
+    this.#sampleContext.drawImage(this.#main, 0, 0, SAMPLE.width, SAMPLE.height);
     const { data } = this.#sampleContext.getImageData(0, 0, SAMPLE.width, SAMPLE.height);
     return data.every((value, index) => index % 4 === 3 || value <= BLACK);
+  }
+
+  /** What fills the film: the screen or a camera alone, or the camera of a screen that has ended. */
+  get #main() {
+    return this.#picture ?? this.#face;
   }
 
   /** A composed picture is previewed on a canvas of its own, while somebody can see it. */
@@ -172,6 +178,12 @@ export class Composition {
       },
       signal,
     );
+  }
+
+  #fillWithFace() {
+    if (!this.#face) return;
+    this.#picture?.close();
+    this.#picture = null;
   }
 
   #makePreview() {
@@ -208,7 +220,8 @@ export class Composition {
     // Bars, if the picture has another size than the first one.
     if (place.x >= 1 || place.y >= 1) this.#context.fillRect(0, 0, width, height);
     this.#context.drawImage(picture, place.x, place.y, place.width, place.height);
-    if (this.#face && !this.bubble.isHidden) this.#drawBubble(this.#face);
+    const hasBubble = this.#face !== picture && !this.bubble.isHidden;
+    if (this.#face && hasBubble) this.#drawBubble(this.#face);
   }
 
   #showPreview() {

@@ -205,6 +205,7 @@ class RecordPage {
   #handleWarning({ kind, device, isOver }) {
     if (!this.setup.hasPicture) return;
     this.warnings.set(`${kind} ${device}`, isOver ? "" : texts.warningText({ kind, device }));
+    this.#drawSources();
   }
 
   /** Keep bytes of the film. @param {Uint8Array} bytes @param {number} duration_s */
@@ -319,7 +320,13 @@ class RecordPage {
    * @param {Recording} recording @param {string} [reason] why it has ended by itself
    */
   async #finish(recording, reason = "") {
-    const file = await recording.spool.end();
+    let file;
+    try {
+      file = await recording.spool.end();
+    } catch {
+      this.warnings.set("end", texts.NOT_WRITTEN);
+      return;
+    }
     if (!file.size) {
       await this.#cancel();
       this.warnings.set("end", texts.endText(reason, true));
@@ -385,7 +392,7 @@ class RecordPage {
   #drawSources() {
     const { screen, camera } = this.setup.streams;
     const isRecording = this.#stage !== "setup";
-    const hasBubble = Boolean(screen && camera);
+    const hasBubble = Boolean(screen?.active && camera);
     const hide = element(this.root, "[data-hide]");
     hide.hidden = !hasBubble;
     hide.setAttribute("aria-pressed", String(this.bubble.bubble.isHidden));

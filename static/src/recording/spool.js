@@ -37,6 +37,8 @@ export class Spool {
   /** Requests to the worker, by number. @type {Map<number, Request>} */
   #requests = new Map();
   #lastNumber = 0;
+  /** Why the worker has ended. @type {Error | null} */
+  #failure = null;
   #progress = new EventTarget();
 
   /** @param {string} name of the file @param {string} workerUrl */
@@ -44,10 +46,8 @@ export class Spool {
     this.name = name;
     this.#worker = new Worker(workerUrl, { type: "module", name: "spool" });
     this.#worker.addEventListener("message", ({ data }) => this.#handleMessage(data));
-    // Without a connection the worker itself can't be loaded.
-    this.#worker.addEventListener("error", () => {
-      for (const { reject } of this.#requests.values()) reject(new Error("no worker"));
-    });
+    // Without a connection the worker itself can't be loaded, and a full disk can't be written to.
+    this.#worker.addEventListener("error", ({ message }) => this.#fail(new Error(message)));
   }
 
   /** Open the file, without the torn fragment that a crash leaves. */
@@ -95,6 +95,7 @@ export class Spool {
       const end = start + part_bytes;
       while (!this.#end && this.#safe_bytes < end) {
         signal.throwIfAborted();
+        if (this.#failure) throw this.#failure;
         await new Promise((resolve) => {
           this.#progress.addEventListener("progress", resolve, { once: true });
         });
@@ -113,9 +114,17 @@ export class Spool {
 
   /** Ask the worker. @param {string} action @param {object} [message] @returns {Promise<any>} */
   #ask(action, message) {
+    if (this.#failure) return Promise.reject(this.#failure);
     const number = ++this.#lastNumber;
     this.#worker.postMessage({ number, action, ...message });
     return new Promise((resolve, reject) => this.#requests.set(number, { resolve, reject }));
+  }
+
+  /** @param {Error} error */
+  #fail(error) {
+    this.#failure = error;
+    for (const { reject } of this.#requests.values()) reject(error);
+    this.#wake();
   }
 
   /** @param {{ number?: number, result?: any, error?: any, safe_bytes?: number }} message */

@@ -38,6 +38,9 @@ export const NOT_STARTED = gettext(
 export const NO_FILES = gettext(
   "The recording didn’t start, because this browser keeps no files for this page. Are you connected, and is this no private window?",
 );
+export const NOT_WRITTEN = gettext(
+  "The end of the recording couldn’t be written to this computer. Make room on its disk, then reload this page to continue with what was recorded.",
+);
 export const TAKEN = gettext("Another tab continues with this recording.");
 export const NO_PICTURE = gettext("Choose a screen or a camera first.");
 export const PREPARING = gettext(

@@ -1,12 +1,21 @@
 /** Subtitles of a Matroska file, which stand between its media data. */
 
-import { elementAt, HEADER_BYTES, lengthAt, numberOf, variableAt, viewOf } from "./ebml.js";
+import {
+  CLUSTER,
+  elementAt,
+  HEADER_BYTES,
+  lengthAt,
+  numberOf,
+  SEGMENT,
+  variableAt,
+  viewOf,
+} from "./ebml.js";
 
 const ID = {
-  ...{ segment: 0x18538067, cluster: 0x1f43b675, clusterTime: 0xe7 },
-  ...{ blockGroup: 0xa0, block: 0xa1, simpleBlock: 0xa3, duration: 0x9b },
+  ...{ clusterTime: 0xe7, duration: 0x9b },
+  ...{ blockGroup: 0xa0, block: 0xa1, simpleBlock: 0xa3 },
 };
-const PARENTS = new Set([ID.segment, ID.cluster, ID.blockGroup]);
+const PARENTS = new Set([SEGMENT, CLUSTER, ID.blockGroup]);
 const READ_BYTES = 4 * 2 ** 20;
 /** Longest block that is read; a longer one is no text. */
 const MOST_TEXT_BYTES = 64 * 2 ** 10;

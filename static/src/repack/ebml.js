@@ -1,5 +1,8 @@
 /** Elements of EBML (RFC 8794), of which Matroska consists. */
 
+/** Elements of Matroska that hold others: the whole film, and a piece of its media data. */
+export const SEGMENT = 0x18538067;
+export const CLUSTER = 0x1f43b675;
 /** Longest identifier and longest size. */
 export const HEADER_BYTES = 12;
 

@@ -1,12 +1,12 @@
 /** Facts in the head of a Matroska or WebM file (RFC 9559) that mediabunny doesn't read. */
 
-import { elementAt, numberOf, viewOf } from "./ebml.js";
+import { CLUSTER, elementAt, numberOf, SEGMENT, viewOf } from "./ebml.js";
 
 /** Length of the part of the file that is searched. */
 const SEARCHED_BYTES = 4 * 2 ** 20;
 const SIGNATURE = 0x1a45dfa3;
 const ID = {
-  ...{ segment: 0x18538067, cluster: 0x1f43b675, info: 0x1549a966, unit: 0x2ad7b1 },
+  ...{ info: 0x1549a966, unit: 0x2ad7b1 },
   ...{ tracks: 0x1654ae6b, track: 0xae, number: 0xd7, type: 0x83, codec: 0x86, name: 0x536e },
   ...{ language: 0x22b59c, codecDelay: 0x56aa },
   ...{ encodings: 0x6d80, encoding: 0x6240, compression: 0x4254, encryption: 0x5035 },
@@ -15,7 +15,7 @@ const ID = {
   ...{ chapterDisplay: 0x80, chapterTitle: 0x85 },
 };
 const PARENTS = new Set([
-  ...[ID.segment, ID.info, ID.tracks, ID.track, ID.encodings, ID.encoding, ID.compressed],
+  ...[SEGMENT, ID.info, ID.tracks, ID.track, ID.encodings, ID.encoding, ID.compressed],
   ...[ID.chapters, ID.edition, ID.chapter, ID.chapterDisplay],
 ]);
 const SUBTITLES = 0x11;
@@ -91,7 +91,7 @@ class Track {
 function* elementsOf(view) {
   for (let at = 0; ; ) {
     const element = elementAt(view, at);
-    if (!element || element.id === ID.cluster) return;
+    if (!element || element.id === CLUSTER) return;
     const { id, start, end } = element;
     const body = viewOf(view, start, Math.min(end, view.byteLength));
     yield { id, body };

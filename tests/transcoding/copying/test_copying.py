@@ -15,7 +15,7 @@ from media_recipes import MakeMedia, with_late
 from published import check_durations, frames, ignore, joined, playlist
 from serving import Hanging, Serve, begin_range, children_naming, cut
 
-from portal.transcoding.copying.remux import remux
+from portal.transcoding.copying.remux import Selection, remux
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 from portal.transcoding.probing.source import without_private_units
 
@@ -48,19 +48,17 @@ class Copied:
         return copied, [first, *others]
 
 
-async def copy(source: Path, folder: Path, *, address: str = "", **how: Any) -> Copied:
+async def copy(
+    source: Path, folder: Path, *, address: str = "", end_s: float = 1e6, **how: Any
+) -> Copied:
     """Copy the first picture and the first sound."""
     with open_media(source) as container:
         tracks = {VIDEO: container.streams.video[0].index}
         if sounds := container.streams.audio:
             tracks[SOUND] = sounds[0].index
-    defaults = {"on_progress": ignore, "paused": asyncio.Event(), "timeout_s": 60, "end_s": 1e6}
-    remuxed = await remux(
-        address or str(source),
-        tracks=tracks,
-        work_dir=folder,
-        **{**defaults, **how},
-    )
+    defaults = {"on_progress": ignore, "paused": asyncio.Event(), "timeout_s": 60}
+    selection = Selection(tracks=tracks, end_s=end_s)
+    remuxed = await remux(address or str(source), selection, work_dir=folder, **{**defaults, **how})
     return Copied(source, folder, remuxed.dropped)
 
 
