@@ -156,7 +156,7 @@ async def test_disk_that_fails_is_named_and_a_reload_continues(page: Page) -> No
     await record_past(page, 4)
     await page.keyboard.press("s")
     warnings = page.locator("[data-warnings]")
-    await expect(warnings).to_contain_text("couldn’t be written to this computer. Make room")
+    await expect(warnings).to_contain_text("Make room on its disk, then reload")
     await page.unroute(script)
     await page.reload()
     await page.get_by_role("button", name="Continue with what was recorded").click()

@@ -70,7 +70,8 @@ def _selection(probe: Probe, plan: Plan, *, picture: str) -> Selection:
     """Return what is copied: the picture as the rendition of this name, and sound."""
     tracks = {picture: probe.video.index}
     tracks |= {sound.name: sound.index for sound in plan.audio if sound.copied}
-    hidden = {track.index: track.hidden for track in (probe.video, *probe.audio)}
+    hidden = {track.index: track.hidden for track in probe.audio}
+    hidden[probe.video.index] = probe.video.hidden
     return Selection(
         tracks=tracks,
         end_s=plan.picture_s or plan.duration_s,
