@@ -117,7 +117,8 @@ class OpenAttempt:
     renditions to make for a ready version; it is empty in a first pass, which has yet to plan them,
     and in a pass that only writes the master playlist. `interruptions` counts the attempts that
     ended because storage didn't deliver the source, since the editor last requested processing.
-    `percent` is the progress of earlier attempts at the same pass.
+    `percent` is the progress of earlier attempts at the same pass. `is_first` if there was none at
+    the version before.
     """
 
     id: int
@@ -127,6 +128,7 @@ class OpenAttempt:
     targets: tuple[str, ...] = ()
     interruptions: int = 0
     percent: float = 0.0
+    is_first: bool = False
 
     @property
     def version_id(self) -> UUID:
@@ -233,6 +235,7 @@ async def open_attempt(
         targets=targets,
         interruptions=interruptions,
         percent=percent,
+        is_first=not earlier,
     )
 
 

@@ -187,6 +187,10 @@ async def closed_afterwards(attempt: OpenAttempt, tools: Tools) -> AsyncIterator
         outcome = Outcome.HANDED_BACK
         logger.info("Pass is preempted", extra={"action": "preempted", "attempt": attempt.number})
         raise
+    except whole_films.CopyWithdrawn:
+        outcome = Outcome.HANDED_BACK
+        logger.warning("Copy is made again", extra={"action": "copy_withdrawn"})
+        raise
     except BaseException as exc:
         if is_interruption(exc):
             outcome = Outcome.HANDED_BACK

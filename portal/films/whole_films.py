@@ -1,6 +1,7 @@
 """Maker of the renditions of a whole film: it copies what can be copied, and encodes the rest.
 
 A pass encodes in parts, and assembles the renditions. Sound and poster are made beside the picture.
+Viewers can watch the recorded segments of a large copy before it is complete.
 While it encodes, the queue is watched for videos that have to go before it.
 """
 
@@ -18,6 +19,7 @@ from portal.films.encoding import SOON_S, encode_missing, watch_queue
 from portal.films.outputs import StorageSink, open_rendition
 from portal.films.progress import Progress, Reports, Stage
 from portal.films.sources import Source, probed_source
+from portal.queue.jobs import RunAgain
 from portal.queue.tools import Tools
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
@@ -26,6 +28,7 @@ from portal.transcoding.encoding.copying import copy_streams
 from portal.transcoding.encoding.encode import encode_sound
 from portal.transcoding.encoding.parts import PartsDontJoin, Pass, Rendition
 from portal.transcoding.encoding.pictures import put_poster
+from portal.transcoding.encoding.sink import ignore_stored
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.planning.ladder import Plan, even_starts_s, plan_renditions
 
@@ -33,6 +36,15 @@ logger = logging.getLogger(__name__)
 
 # Share of copying in the progress of a pass that also encodes.
 COPY_SHARE = 0.1
+# Smaller films are copied within about 2 s.
+SHOWN_FROM_BYTES = 64 * 1024**2
+
+
+class CopyWithdrawn(RunAgain):
+    """A copy failed that viewers could already watch.
+
+    The next attempt has other addresses, so that nobody gets a mixture of both.
+    """
 
 
 async def make_first(
@@ -138,7 +150,7 @@ async def _make_once(
         poster = None
         if reference is None:
             poster = tasks.create_task(put_poster(source.url, probe, **storing))
-        copied = await _copy(source, plan, reports, storing)
+        copied = await _copy(attempt, source, plan, reports, storing)
         sound = tasks.create_task(
             encode_sound(
                 source.url,
@@ -206,22 +218,51 @@ def _pass_of(
 
 
 async def _copy(
-    source: Source, plan: Plan, reports: Reports, storing: Mapping[str, Any]
+    attempt: OpenAttempt, source: Source, plan: Plan, reports: Reports, storing: Mapping[str, Any]
 ) -> dict[str, Rendition]:
-    """Copy the streams that the plan copies; return the renditions."""
+    """Copy the streams that the plan copies; return the renditions.
+
+    Raises `CopyUndeliverable`, or `CopyWithdrawn` if the copy was shown to viewers.
+    """
     copied = [rung.name for rung in plan.video if rung.copied]
     if not copied:
         return {}
     is_alone = len(plan.video) == 1
+    is_shown = is_alone and attempt.is_first and attempt.version.size_bytes >= SHOWN_FROM_BYTES
     share = 1.0 if is_alone else COPY_SHARE
 
     async def report(written_s: float) -> None:
         reports.progress.reach(Stage.TRANSCODING, share * written_s / source.probe.duration_s)
 
-    renditions = await copy_streams(source.url, source.probe, plan, on_progress=report, **storing)
+    try:
+        renditions = await copy_streams(
+            source.url,
+            source.probe,
+            plan,
+            on_progress=report,
+            on_stored=reports.report_stored if is_shown else ignore_stored,
+            **storing,
+        )
+    except errors.CopyUndeliverable:
+        if is_alone:
+            await _end_preview(attempt, is_shown=is_shown)
+        raise
+    has_dropped_sound = any(rung.copied and rung.name not in renditions for rung in plan.audio)
+    if is_alone and has_dropped_sound:
+        await _end_preview(attempt, is_shown=is_shown)
     if not is_alone:
         # Viewers of the unfinished film need copied sound beside the encoded picture.
         for name in renditions.keys() - copied:
             for segment in renditions[name].segments:
                 reports.report_stored(name, segment)
     return renditions
+
+
+async def _end_preview(attempt: OpenAttempt, *, is_shown: bool) -> None:
+    """Forget the segments of a copy that failed, which an earlier attempt has shown.
+
+    Raises `CopyWithdrawn` if this attempt itself has shown them.
+    """
+    if is_shown:
+        raise CopyWithdrawn
+    await parts.forget(attempt)

@@ -1,9 +1,13 @@
 """Videos that are ready by copying the source's stream; other renditions follow."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
 
 import pytest
+from api_client import answered
 from passes import (
     Worker,
     begun,
@@ -11,11 +15,15 @@ from passes import (
     make_source,
     states,
 )
+from running_portal import until
+from yarl import URL
 
 from portal.database.event_models import Event
-from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.films import passes
+from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
+from portal.database.work_models import MadeSegment
+from portal.films import passes, whole_films
 from portal.films.outputs import open_rendition
+from portal.transcoding.copying.remux import Remuxed, remux
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.planning import ladder
 
@@ -86,6 +94,66 @@ async def test_undeliverable_copy_is_encoded_with_a_note(
     assert (await states(video))["180p"] == "complete"
     transcode = await (await worker.client.get(f"/api/videos/{video.id}/transcode")).get_json()
     assert [note["code"] for note in transcode["notes"]] == ["copy_undeliverable"]
+
+
+@pytest.fixture
+def shown_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show viewers every copy that is being made, however short."""
+    monkeypatch.setattr(whole_films, "SHOWN_FROM_BYTES", 0)
+
+
+async def previewed(worker: Worker, video: Video) -> str | None:
+    """Return the playlist of the picture in the preview of a video, if it has one."""
+    state = await answered(await worker.client.get(f"/api/videos/{video.id}/transcode"))
+    if state["previewUrl"] is None:
+        return None
+    address = urljoin(URL(state["previewUrl"]).path, "720p/playlist.m3u8")
+    return str(await (await worker.client.get(address)).get_data(as_text=True))
+
+
+@pytest.mark.usefixtures("shown_copies")
+async def test_copy_can_be_watched_while_it_is_made(worker: Worker, film: Path) -> None:
+    video = await worker.publish(film)
+    await worker.end_after(await first_attempt(video), segments=2)
+    playlist = await previewed(worker, video) or ""
+    assert "../../1/720p/00001.m4s" in playlist
+    assert "ENDLIST" not in playlist
+    # The next attempt copies into its own folder, and viewers keep what they have until then.
+    video = await worker.look_into(video)
+    assert (video.status, video.published_attempt) == (VideoStatus.READY, 2)
+    assert not await MadeSegment.exists()
+
+
+@pytest.mark.usefixtures("shown_copies")
+@pytest.mark.parametrize("is_sound", [False, True])
+async def test_shown_copy_that_fails_is_made_again_at_other_addresses(
+    worker: Worker, film: Path, monkeypatch: pytest.MonkeyPatch, is_sound: bool
+) -> None:
+    video = await worker.publish(film)
+
+    async def is_shown() -> bool:
+        return await MadeSegment.filter(number=0).count() == 2
+
+    async def fail_in_the_end(*args: Any, **options: Any) -> Remuxed:
+        copied = await remux(*args, **options)
+        if (await Attempt.get(video_id=video.id, outcome=None)).number == 1:
+            await until(is_shown, timeout_s=10)
+        if not is_sound:
+            raise CopyUndeliverable("truncated")
+        return replace(copied, dropped={"audio": "gaps"})
+
+    monkeypatch.setattr("portal.transcoding.encoding.copying.remux", fail_in_the_end)
+    with pytest.raises(whole_films.CopyWithdrawn):
+        await worker.look_into(video)
+    assert (await Attempt.get(video_id=video.id)).outcome is Outcome.HANDED_BACK
+    assert await previewed(worker, video) is not None
+    video = await worker.look_into(video)
+    if not is_sound:
+        assert video.notes == ["copy_undeliverable"]
+        assert await previewed(worker, video) is None
+        video = await worker.make_playable(video)
+    assert (video.status, video.published_attempt) == (VideoStatus.READY, 2)
+    assert not await MadeSegment.exists()
 
 
 @pytest.mark.parametrize(("lost", "status"), [(1, "ready"), (2, "processing")])

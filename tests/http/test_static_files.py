@@ -58,11 +58,11 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     ("path", "row", "scripts", "limit_bytes"),
     [
         ("/", {}, ("preview",), 34_000),
-        ("/upload", {}, ("page", "unfinished"), 68_000),
+        ("/upload", {}, ("page", "unfinished"), 68_100),
         # Most of it encodes and writes the film.
         ("/record", {}, ("record",), 160_000),
         ("/videos/{}", READY, ("share", "watch", "copy"), 36_600),
-        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 41_000),
+        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 41_100),
         ("/videos/{}/cuts", READY, ("cuts", "watch"), 48_500),
     ],
 )

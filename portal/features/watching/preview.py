@@ -25,8 +25,7 @@ from portal.transcoding.planning.ladder import early_rendition
 from portal.transcoding.probing.facts import interpret
 from portal.transcoding.probing.segment_bounds import SEGMENT_S
 
-# A rendition without segments has one row, whose `number` is null. A copy can be watched once it is
-# complete.
+# A rendition without segments has one row, whose `number` is null.
 SEGMENTS = """
 SELECT kind, name, rendition.width, rendition.height, frame_rate, language, label, is_default,
        number, folder || '/' || name || '/' AS path, uri, segment.size_bytes, segment.duration_s

@@ -17,7 +17,13 @@ from portal.transcoding.encoding.cutting import encode_pieces
 from portal.transcoding.encoding.encode import check_of_samples
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress
 from portal.transcoding.encoding.parts import PartsDontJoin, Pass, Rendition, check_joins
-from portal.transcoding.encoding.sink import Sink, ignore_stored, pass_folder, upload_segments
+from portal.transcoding.encoding.sink import (
+    OnStored,
+    Sink,
+    ignore_stored,
+    pass_folder,
+    upload_segments,
+)
 from portal.transcoding.packaging.cmaf import time_scale
 from portal.transcoding.planning.kept import Interval
 from portal.transcoding.planning.ladder import Plan
@@ -32,16 +38,24 @@ async def copy_streams(
     sink: Sink,
     work_dir: Path,
     on_progress: OnFfmpegProgress,
+    on_stored: OnStored = ignore_stored,
 ) -> dict[str, Rendition]:
     """Copy the picture, and the sound that is planned to be copied.
 
+    `on_stored` takes each segment once it is stored, also if the copy fails later.
     Sound that can't be copied is missing in the result. Raises CopyUndeliverable if players could
     not play the copy, TranscodeFailed, DiskFull, or whatever the sink raised.
     """
     [copied] = [rung for rung in plan.video if rung.copied]
     selection = _selection(probe, plan, picture=copied.name)
     remuxed, renditions = await _copy(
-        source_url, probe, selection, sink=sink, work_dir=work_dir, on_progress=on_progress
+        source_url,
+        probe,
+        selection,
+        sink=sink,
+        work_dir=work_dir,
+        on_progress=on_progress,
+        on_stored=on_stored,
     )
     picture = renditions[copied.name]
     output_validation.check_copy(
@@ -90,6 +104,7 @@ async def _copy(
     sink: Sink,
     work_dir: Path,
     on_progress: OnFfmpegProgress,
+    on_stored: OnStored,
 ) -> tuple[Remuxed, dict[str, Rendition]]:
     """Copy and upload the tracks; return the result of the copy, and the renditions by name.
 
@@ -117,7 +132,7 @@ async def _copy(
             )
 
         remuxed, renditions = await upload_segments(
-            write, names, folder=folder, sink=sink, on_stored=ignore_stored, check=check
+            write, names, folder=folder, sink=sink, on_stored=on_stored, check=check
         )
     for name in remuxed.dropped:
         renditions.pop(name, None)

@@ -2,7 +2,7 @@
 
 import { formatClock, formatNumber, formatSize, wholeSeconds } from "../format.js";
 import { gettext, ngettext } from "../messages.js";
-import { containerByName, extensionOf } from "./containers.js";
+import { containerByName, extensionOf, repackableByName } from "./containers.js";
 
 /** @typedef {import("./containers.js").Container} Container */
 /** @typedef {import("./file-facts.js").Facts} Facts */
@@ -349,6 +349,13 @@ export function contentTypeOf({ name, type }) {
   // (video/x-m4v).
   return type !== "" && !type.startsWith("video/") ? null : byExtension;
 }
+
+/**
+ * Return the content type of what is sent of a file where other formats are repacked to MP4.
+ * @param {File} file @returns {string | null} null if it can't be sent
+ */
+export const sentTypeOf = (file) =>
+  repackableByName(file.name) ? "video/mp4" : contentTypeOf(file);
 
 /**
  * Return the message for a chosen file that is not the file of an unfinished upload.

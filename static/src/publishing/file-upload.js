@@ -13,19 +13,24 @@ import { statusOf } from "./texts.js";
 import { newUpload, withFile, withTransferUpdate } from "./upload.js";
 
 export class FileUpload {
-  /** Transfer of the last file, which continues after a failure. @type {FileTransfer | null} */
+  /**
+   * Transfer of the last file, which continues after a failure.
+   * @type {import("./transfer.js").Transfer<File | null> | null}
+   */
   #transfer = null;
   #stop = new AbortController();
   #upload = newUpload(1);
 
   /**
-   * @param {import("./api.js").Urls} urls `publishUrl` accepts the key of the uploaded file
+   * @param {import("./api.js").Urls & { repackUrl?: string }} urls `publishUrl` accepts the key of
+   *   the uploaded file; `repackUrl` is needed to send files of other formats
    * @param {(status: import("./texts.js").Status) => void} show
    * @param {string} [savedAs] key of this browser's storage, by which the upload continues after a
    *   reload if the same file is chosen
    */
   constructor(urls, show, savedAs = "") {
     this.api = new Api(urls);
+    this.repackUrl = urls.repackUrl ?? "";
     this.show = show;
     this.savedAs = savedAs;
   }
@@ -40,7 +45,8 @@ export class FileUpload {
   }
 
   /**
-   * Send a file to storage, and its key to the portal with these details.
+   * Send a file to storage, and its key to the portal with these details. A file of another format
+   * is repacked to MP4.
    * @param {File} file @param {string} contentType @param {Record<string, string>} [details]
    * @returns {Promise<boolean>} false if stopped
    * @throws {Error} whose message is for people
@@ -50,18 +56,16 @@ export class FileUpload {
     const { signal } = this.#stop;
     const chosen = withFile(newUpload(1), { file, id: "", saved_at: 0 });
     this.#set({ ...chosen, phase: "sending" });
-    if (this.#transfer?.file !== file) {
-      const saved = await this.#savedOf(file);
-      this.#transfer = new FileTransfer({ file, contentType, ...saved }, this.api);
-    }
-    const transfer = this.#transfer;
     try {
+      const former = this.#transfer?.file === file ? this.#transfer : null;
+      const transfer = former ?? (await this.#newTransfer(chosen, file, contentType));
+      this.#transfer = transfer;
       await transfer.run((update) => {
         if (signal.aborted) return;
         if (update.key !== undefined) this.#save(transfer);
         this.#set(withTransferUpdate(this.#upload, update, performance.now()));
       }, signal);
-      const body = { ...details, key: transfer.key, fileName: file.name };
+      const body = { ...details, key: transfer.key, fileName: transfer.target.name };
       const publish = () => requestJson("POST", this.api.urls.publishUrl, { body, signal });
       await retry(publish, { ...TRANSFER, signal });
     } catch (error) {
@@ -74,6 +78,19 @@ export class FileUpload {
     this.#transfer = null;
     this.#set({ ...this.#upload, phase: "sent" });
     return true;
+  }
+
+  /**
+   * @param {import("./upload.js").Upload} upload @param {File} file @param {string} contentType
+   * @returns {Promise<import("./transfer.js").Transfer<File | null>>}
+   */
+  async #newTransfer({ repackedFrom, size_bytes }, file, contentType) {
+    const saved = await this.#savedOf(file);
+    if (!repackedFrom) return new FileTransfer({ file, contentType, ...saved }, this.api);
+    const { repackedTransfer } = await import("../repack/content.js");
+    const keeper = { still: "", onStill() {} };
+    const source = { file, size_bytes, trim: null, ...saved };
+    return repackedTransfer(this.repackUrl, source, keeper, this.api);
   }
 
   stop() {
@@ -102,7 +119,7 @@ export class FileUpload {
     }
   }
 
-  /** Save an upload for later visits, or remove the saved one. @param {FileTransfer | null} transfer */
+  /** Save an upload for later visits, or remove the saved one. @param {import("./transfer.js").Transfer<File | null> | null} transfer */
   #save(transfer) {
     if (!this.savedAs) return;
     const { key, fingerprint, file } = transfer ?? {};

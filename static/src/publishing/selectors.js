@@ -4,8 +4,7 @@
  */
 
 import { gettext } from "../messages.js";
-import { repackableByName } from "../preflight/containers.js";
-import { contentTypeOf, quotaReason, unsuitableReason } from "../preflight/findings.js";
+import { quotaReason, sentTypeOf, unsuitableReason } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 
 /** @typedef {import("./state.js").State} State */
@@ -186,7 +185,7 @@ export function loosenedBy(state, number) {
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && isFileOf(upload, file));
   if (isListed) return gettext("“%(name)s” is already in the list.", { name: file.name });
-  const contentType = repackableByName(file.name) ? "video/mp4" : contentTypeOf(file);
+  const contentType = sentTypeOf(file);
   const fault = unsuitableReason(file, contentType, limits.size_bytes, true);
   const target = uploads.find(({ number }) => number === match);
   // The quota already counts an upload that continues.

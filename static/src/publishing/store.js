@@ -8,11 +8,10 @@ import { announce } from "../dom.js";
 import { SIGNED_IN } from "../people/sign-in-again.js";
 import { factsText, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
-import { mp4NameOf, RepackedContent } from "../repack/content.js";
+import { mp4NameOf, repackedTransfer } from "../repack/content.js";
 import { Api } from "./api.js";
 import { NotPublished } from "./failures.js";
 import { FileTransfer } from "./file-transfer.js";
-import { GrowingTransfer } from "./growing-transfer.js";
 import { followProcessing } from "./processing.js";
 import { publish } from "./publication.js";
 import * as browser from "./saved.js";
@@ -22,7 +21,7 @@ import { arrivedOf } from "./transfer.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {FileTransfer | GrowingTransfer} AnyTransfer */
+/** @typedef {import("./transfer.js").Transfer<File | null>} AnyTransfer */
 /** @typedef {{ transfer: AnyTransfer, stop: AbortController, ended: Promise<void> }} Run */
 /** @typedef {import("./api.js").Urls & { preflightUrl: string, repackUrl: string }} Urls */
 /** @typedef {Pick<State, "limits" | "blank"> & { urls: Urls }} Page */
@@ -150,8 +149,7 @@ export class Store {
     const { number, still } = upload;
     const onStill = (/** @type {string} */ made) =>
       this.dispatch({ type: "stillMade", number, still: made });
-    const content = new RepackedContent(this.urls.repackUrl, upload, { still, onStill });
-    return new GrowingTransfer({ ...upload, content }, this.#api);
+    return repackedTransfer(this.urls.repackUrl, upload, { still, onStill }, this.#api);
   }
 
   /**

@@ -1,7 +1,7 @@
 /** State of one video on the upload page, and its transitions. Pure. */
 
 import { repackableByName } from "../preflight/containers.js";
-import { contentTypeOf } from "../preflight/findings.js";
+import { sentTypeOf } from "../preflight/findings.js";
 import * as is from "./selectors.js";
 
 /**
@@ -170,7 +170,7 @@ export function withFile(upload, { file, id, saved_at }) {
   if (!is.lacksFile(upload)) withNewFile.publishing = "";
   if (is.isUnfinished(upload)) return is.isUnusable(upload) ? restarted(withNewFile) : withNewFile;
   const repackedFrom = repackableByName(file.name);
-  const contentType = repackedFrom ? "video/mp4" : (contentTypeOf(file) ?? "");
+  const contentType = sentTypeOf(file) ?? "";
   const kind = { contentType, repackedFrom, still: "", trim: null };
   const newTransfer = { ...restarted(withNewFile), id, ...kind, fingerprint: "", saved_at };
   return prefilled({ ...newTransfer, arrived_bytes: null, publishError: "" });

@@ -2,6 +2,7 @@
 
 import { FINDINGS } from "../preflight/findings.js";
 import { ContentFailed, TransferFailed } from "../publishing/failures.js";
+import { GrowingTransfer } from "../publishing/growing-transfer.js";
 
 /** Time without progress after which the worker is stopped. */
 const STALL_TIMEOUT_MS = 60_000;
@@ -88,6 +89,17 @@ export class RepackedContent {
       if ("part" in message) return message;
     }
   }
+}
+
+/**
+ * Return the transfer of a file that is repacked.
+ * @param {string} url of the worker
+ * @param {{ file: File, size_bytes: number, trim: import("./repack.js").Trim | null, key: string,
+ *   fingerprint: string }} upload as for `RepackedContent`, and as for any transfer
+ * @param {StillKeeper} keeper @param {import("../publishing/api.js").Api} api
+ */
+export function repackedTransfer(url, upload, keeper, api) {
+  return new GrowingTransfer({ ...upload, content: new RepackedContent(url, upload, keeper) }, api);
 }
 
 /** Return the name of a file as MP4. @param {string} fileName */

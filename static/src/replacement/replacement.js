@@ -6,7 +6,7 @@
 import { announce, confirmLeaving, element, setText, setTexts } from "../dom.js";
 import { gettext } from "../messages.js";
 import { allowSignInPrompt } from "../people/sign-in-again.js";
-import { contentTypeOf, unsuitableReason } from "../preflight/findings.js";
+import { sentTypeOf, unsuitableReason } from "../preflight/findings.js";
 import { FileUpload } from "../publishing/file-upload.js";
 
 /** @type {string | null} */
@@ -34,8 +34,8 @@ class NewFile {
     this.form = form;
     this.input = /** @type {HTMLInputElement} */ (element(form, "input[type=file]"));
     this.cancel = element(form, "[data-cancel]");
-    const { presignUrl = "", uploadsUrl = "", publishUrl = "" } = form.dataset;
-    const urls = { presignUrl, uploadsUrl, publishUrl };
+    const { presignUrl = "", uploadsUrl = "", publishUrl = "", repackUrl = "" } = form.dataset;
+    const urls = { presignUrl, uploadsUrl, publishUrl, repackUrl };
     this.upload = new FileUpload(urls, (status) => this.#show(status));
     form.hidden = false;
     const handleSubmit = (/** @type {Event} */ event) => {
@@ -51,8 +51,8 @@ class NewFile {
   async #replace() {
     const file = this.input.files?.[0];
     if (!file) return;
-    const contentType = contentTypeOf(file);
-    const fault = unsuitableReason(file, contentType, Number(this.form.dataset.largest));
+    const contentType = sentTypeOf(file);
+    const fault = unsuitableReason(file, contentType, Number(this.form.dataset.largest), true);
     if (!contentType || fault) return this.#showFault(fault);
     allowSignInPrompt();
     const sending = this.upload.send(file, contentType);
