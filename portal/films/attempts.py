@@ -117,8 +117,8 @@ class OpenAttempt:
     renditions to make for a ready version; it is empty in a first pass, which has yet to plan them,
     and in a pass that only writes the master playlist. `interruptions` counts the attempts that
     ended because storage didn't deliver the source, since the editor last requested processing.
-    `percent` is the progress of earlier attempts at the same pass. `is_first` if there was none at
-    the version before.
+    `percent` is the progress of earlier attempts at the same pass. `is_first` if no other
+    attempt at the version came before.
     """
 
     id: int

@@ -111,6 +111,9 @@ async def make_playable(
             failure = Failure(str(exc.code), exc.detail)
             await attempts.reject(attempt, failure, message=exc.message)
             return
+        except whole_films.ShownCopyFailed as exc:
+            await retry_outage(partial(renditions.forget_shown, attempt, exc.notes))
+            raise
         if isinstance(result, Plan):
             queue_encode = partial(renditions.queue_encode, attempt, result, source)
             await retry_outage(queue_encode)
@@ -187,9 +190,10 @@ async def closed_afterwards(attempt: OpenAttempt, tools: Tools) -> AsyncIterator
         outcome = Outcome.HANDED_BACK
         logger.info("Pass is preempted", extra={"action": "preempted", "attempt": attempt.number})
         raise
-    except whole_films.CopyWithdrawn:
+    except whole_films.ShownCopyFailed as exc:
         outcome = Outcome.HANDED_BACK
-        logger.warning("Copy is made again", extra={"action": "copy_withdrawn"})
+        failure = Failure(errors.Note.COPY_UNDELIVERABLE, str(exc))
+        logger.warning("Shown copy failed: %s", exc, extra={"action": "shown_copy_failed"})
         raise
     except BaseException as exc:
         if is_interruption(exc):

@@ -126,6 +126,19 @@ async def queue_encode(attempt: OpenAttempt, planned: Plan, source: Source) -> N
         await Publication.filter(id=version.video_id).update(updated_at=NOW)
 
 
+async def forget_shown(attempt: OpenAttempt, notes: Sequence[Note]) -> None:
+    """Forget the segments of a copy that failed, and add notes about the source of its version.
+
+    Raises `LeaseLost`.
+    """
+    async with transaction():
+        version = await lock_version(attempt.version_id)
+        await attempts.hold(attempt)
+        await delete_progress(attempt.version_id)
+        present = version.notes if version else []
+        await Version.filter(id=attempt.version_id).update(notes=[*present, *notes])
+
+
 async def publish(
     attempt: OpenAttempt, output: PassOutput, source: Source, hooks: Sequence[VersionHook]
 ) -> None:

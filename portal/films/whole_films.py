@@ -1,8 +1,8 @@
 """Maker of the renditions of a whole film: it copies what can be copied, and encodes the rest.
 
 A pass encodes in parts, and assembles the renditions. Sound and poster are made beside the picture.
-Viewers can watch the recorded segments of a large copy before it is complete.
-While it encodes, the queue is watched for videos that have to go before it.
+Viewers can watch the segments of a large copy before it is complete. While a pass encodes, the
+queue is watched for videos that have to go before it.
 """
 
 import logging
@@ -19,6 +19,7 @@ from portal.films.encoding import SOON_S, encode_missing, watch_queue
 from portal.films.outputs import StorageSink, open_rendition
 from portal.films.progress import Progress, Reports, Stage
 from portal.films.sources import Source, probed_source
+from portal.films.versions import is_current
 from portal.queue.jobs import RunAgain
 from portal.queue.tools import Tools
 from portal.telemetry.tracing import span
@@ -26,25 +27,33 @@ from portal.transcoding import errors
 from portal.transcoding.encoding.assembly import PassOutput, assemble
 from portal.transcoding.encoding.copying import copy_streams
 from portal.transcoding.encoding.encode import encode_sound
+from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress
 from portal.transcoding.encoding.parts import PartsDontJoin, Pass, Rendition
 from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.encoding.sink import ignore_stored
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.planning.ladder import Plan, even_starts_s, plan_renditions
+from portal.transcoding.probing.facts import Probe
 
 logger = logging.getLogger(__name__)
 
 # Share of copying in the progress of a pass that also encodes.
 COPY_SHARE = 0.1
-# Smaller films are copied within about 2 s.
+# Size of a source from which viewers can watch its copy while it is made. Smaller ones are copied
+# within about 2 s.
 SHOWN_FROM_BYTES = 64 * 1024**2
 
 
-class CopyWithdrawn(RunAgain):
-    """A copy failed that viewers could already watch.
+class ShownCopyFailed(RunAgain):
+    """A copy failed after viewers could load some of its segments.
 
-    The next attempt has other addresses, so that nobody gets a mixture of both.
+    Another attempt makes the film again, in another folder, so that no address ever has other
+    content. `notes` are about the source, for that attempt.
     """
+
+    def __init__(self, reason: str, *notes: errors.Note) -> None:
+        self.notes = notes
+        super().__init__(reason)
 
 
 async def make_first(
@@ -222,47 +231,77 @@ async def _copy(
 ) -> dict[str, Rendition]:
     """Copy the streams that the plan copies; return the renditions.
 
-    Raises `CopyUndeliverable`, or `CopyWithdrawn` if the copy was shown to viewers.
+    Raises `CopyUndeliverable`, or `ShownCopyFailed` if viewers could load a part of the copy.
     """
     copied = [rung.name for rung in plan.video if rung.copied]
     if not copied:
         return {}
-    is_alone = len(plan.video) == 1
-    is_shown = is_alone and attempt.is_first and attempt.version.size_bytes >= SHOWN_FROM_BYTES
-    share = 1.0 if is_alone else COPY_SHARE
+    if len(plan.video) == 1:
+        return await _copy_alone(attempt, source, plan, reports, storing)
+    on_progress = _copy_progress(reports, source, share=COPY_SHARE)
+    made = await copy_streams(source.url, source.probe, plan, on_progress=on_progress, **storing)
+    # Viewers of the unfinished film need copied sound beside the encoded picture.
+    for name in made.keys() - copied:
+        for segment in made[name].segments:
+            reports.report_stored(name, segment)
+    return made
+
+
+async def _copy_alone(
+    attempt: OpenAttempt, source: Source, plan: Plan, reports: Reports, storing: Mapping[str, Any]
+) -> dict[str, Rendition]:
+    """Copy a picture beside which no other is made, and its sound, as `_copy`."""
+    is_shown = await _may_be_shown(attempt, source.probe, plan)
+    try:
+        made = await copy_streams(
+            source.url,
+            source.probe,
+            plan,
+            on_progress=_copy_progress(reports, source, share=1.0),
+            on_stored=reports.report_stored if is_shown else ignore_stored,
+            **storing,
+        )
+    except errors.CopyUndeliverable as exc:
+        await _discard_shown(attempt, is_shown, str(exc), errors.Note.COPY_UNDELIVERABLE)
+        raise
+    if any(rung.copied and rung.name not in made for rung in plan.audio):
+        await _discard_shown(attempt, is_shown, "the sound can't be copied")
+    return made
+
+
+def _copy_progress(reports: Reports, source: Source, *, share: float) -> OnFfmpegProgress:
+    """Return the function that takes the copied seconds, a `share` of the work of the pass."""
 
     async def report(written_s: float) -> None:
         reports.progress.reach(Stage.TRANSCODING, share * written_s / source.probe.duration_s)
 
-    try:
-        renditions = await copy_streams(
-            source.url,
-            source.probe,
-            plan,
-            on_progress=report,
-            on_stored=reports.report_stored if is_shown else ignore_stored,
-            **storing,
-        )
-    except errors.CopyUndeliverable:
-        if is_alone:
-            await _end_preview(attempt, is_shown=is_shown)
-        raise
-    has_dropped_sound = any(rung.copied and rung.name not in renditions for rung in plan.audio)
-    if is_alone and has_dropped_sound:
-        await _end_preview(attempt, is_shown=is_shown)
-    if not is_alone:
-        # Viewers of the unfinished film need copied sound beside the encoded picture.
-        for name in renditions.keys() - copied:
-            for segment in renditions[name].segments:
-                reports.report_stored(name, segment)
-    return renditions
+    return report
 
 
-async def _end_preview(attempt: OpenAttempt, *, is_shown: bool) -> None:
-    """Forget the segments of a copy that failed, which an earlier attempt has shown.
+async def _discard_shown(
+    attempt: OpenAttempt, is_shown: bool, reason: str, *notes: errors.Note
+) -> None:
+    """Let no viewer get segments of a copy that isn't used.
 
-    Raises `CopyWithdrawn` if this attempt itself has shown them.
+    Those of an attempt whose worker was killed are forgotten. If this attempt has shown its own
+    (`is_shown`), it can't go on in the same folder, and raises `ShownCopyFailed`.
     """
     if is_shown:
-        raise CopyWithdrawn
+        raise ShownCopyFailed(reason, *notes)
     await parts.forget(attempt)
+
+
+async def _may_be_shown(attempt: OpenAttempt, probe: Probe, plan: Plan) -> bool:
+    """Return whether viewers can watch the copy of a film while it is made.
+
+    All of its sound has to be copied, too, and no end of the picture encoded, because that changes
+    the init segment.
+    """
+    is_whole = not probe.video.hidden and not probe.lead_s
+    return (
+        attempt.is_first
+        and attempt.version.size_bytes >= SHOWN_FROM_BYTES
+        and is_whole
+        and all(rung.copied for rung in plan.audio)
+        and await is_current(attempt.version)
+    )

@@ -174,6 +174,8 @@ async def test_camera_is_a_bubble_until_the_screen_ends(page: Page) -> None:
             screen.getVideoTracks()[0].stop();
             screen.getVideoTracks()[0].dispatchEvent(new Event("ended"));
             await reach(recorder, 4);
+            recorder.bubble.isHidden = false;
+            await reach(recorder, 5);
             await recorder.stop();
             return { data: await bytesOf(chunks), settings };
         }"""
@@ -188,7 +190,9 @@ async def test_camera_is_a_bubble_until_the_screen_ends(page: Page) -> None:
         return red > 200 and green < 60 and blue < 60
 
     states = [[is_red(at_s, x, 0.3) for x in (0.2, 0.8)] for at_s in (0.7, 1.8, 2.8, 3.8)]
-    assert states == [[False, True], [True, False], [True, True], [False, False]]
+    assert states == [[False, True], [True, False], [True, True], [True, True]]
+    # The camera takes the place of a screen that has ended, once it isn't hidden.
+    assert [is_red(4.8, x, 0.3) for x in (0.2, 0.8)] == [False, False]
     # Outside of the circle, but inside of the square around it.
     assert is_red(0.7, 0.2 - 0.19 * height / width, 0.3 - 0.19)
     assert film.sound.shape[1] == 0

@@ -365,7 +365,7 @@ test("another file replaces a refused one and typed details are kept", () => {
   assert.equal(statusOf(state.uploads[0]).canReplace, true);
   const replace = (file) => ({ type: "chosen", choices: [{ file, id: "n", match: 1 }], now: 2, from: 1 });
   state = after(state, replace(film("notes.txt", "text/plain")));
-  assert.match(state.uploads[0].faults[0].message, /isn’t a video/);
+  assert.match(state.uploads[0].faults[0].message, /neither a video nor sound/);
   assert.equal(state.uploads[0].phase, "refused");
   assert.deepEqual(state.focus, { number: 1, target: "fault" });
   state = after(state, replace(film("b.mp4")));

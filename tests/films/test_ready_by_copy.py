@@ -118,7 +118,7 @@ async def test_copy_can_be_watched_while_it_is_made(worker: Worker, film: Path) 
     playlist = await previewed(worker, video) or ""
     assert "../../1/720p/00001.m4s" in playlist
     assert "ENDLIST" not in playlist
-    # The next attempt copies into its own folder, and viewers keep what they have until then.
+    # The next attempt copies into its own folder.
     video = await worker.look_into(video)
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 2)
     assert not await MadeSegment.exists()
@@ -143,14 +143,14 @@ async def test_shown_copy_that_fails_is_made_again_at_other_addresses(
         return replace(copied, dropped={"audio": "gaps"})
 
     monkeypatch.setattr("portal.transcoding.encoding.copying.remux", fail_in_the_end)
-    with pytest.raises(whole_films.CopyWithdrawn):
+    with pytest.raises(whole_films.ShownCopyFailed):
         await worker.look_into(video)
-    assert (await Attempt.get(video_id=video.id)).outcome is Outcome.HANDED_BACK
-    assert await previewed(worker, video) is not None
+    failed = await Attempt.get(video_id=video.id)
+    assert (failed.outcome, failed.error_code) == (Outcome.HANDED_BACK, "copy_undeliverable")
+    assert await previewed(worker, video) is None
     video = await worker.look_into(video)
     if not is_sound:
-        assert video.notes == ["copy_undeliverable"]
-        assert await previewed(worker, video) is None
+        assert (video.status, video.notes) == (VideoStatus.PROCESSING, ["copy_undeliverable"])
         video = await worker.make_playable(video)
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 2)
     assert not await MadeSegment.exists()

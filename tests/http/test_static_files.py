@@ -58,7 +58,7 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     ("path", "row", "scripts", "limit_bytes"),
     [
         ("/", {}, ("preview",), 34_000),
-        ("/upload", {}, ("page", "unfinished"), 68_100),
+        ("/upload", {}, ("page", "unfinished"), 68_200),
         # Most of it encodes and writes the film.
         ("/record", {}, ("record",), 160_000),
         ("/videos/{}", READY, ("share", "watch", "copy"), 36_600),

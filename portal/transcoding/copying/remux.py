@@ -50,12 +50,12 @@ class Remuxed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """What a copy has of a source.
+    """Tracks and times of a source that are copied.
 
-    `tracks` are the indexes of the source's streams by the names of their renditions, the picture
-    first. The last frame lasts until `end_s` at most. The first `lead_s` seconds are hidden, and
-    each track from `hidden_from_s` on, which has seconds of the film by the name of the rendition.
-    `lead_s` is None if FFmpeg itself follows edit lists.
+    `tracks` has the indexes of the source's streams by the names of their renditions, the picture
+    first. `end_s` is the latest end of the last frame, in seconds of the film. Edit lists hide the
+    first `lead_s` seconds of the media, and each rendition from a time of the film on, which is in
+    `hidden_from_s`. `lead_s` is None if FFmpeg itself follows edit lists.
     """
 
     tracks: Mapping[str, int]
@@ -107,7 +107,7 @@ async def remux(
     finally:
         await child.stop(process)
     if process.returncode:
-        raise _crash(process.returncode, complaints)
+        raise _error_of_crash(process.returncode, complaints)
     return _interpret(answer)
 
 
@@ -125,7 +125,7 @@ def _request(source_url: str, selection: Selection, folder: Path) -> dict[str, A
     }
 
 
-def _crash(returncode: int, complaints: bytes) -> TranscodeFailed | CopyUndeliverable:
+def _error_of_crash(returncode: int, complaints: bytes) -> TranscodeFailed | CopyUndeliverable:
     """Return the error for a child that ended without an answer."""
     text = complaints.decode(errors="replace")
     detail = f"copying ended with {child.describe_exit(returncode)}: {text}"

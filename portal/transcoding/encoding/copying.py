@@ -42,13 +42,14 @@ async def copy_streams(
 ) -> dict[str, Rendition]:
     """Copy the picture, and the sound that is planned to be copied.
 
-    `on_stored` takes each segment once it is stored, also if the copy fails later.
+    `on_stored` takes segments as they are stored. The copy can still fail afterwards, so the caller
+    has to take them back then.
     Sound that can't be copied is missing in the result. Raises CopyUndeliverable if players could
     not play the copy, TranscodeFailed, DiskFull, or whatever the sink raised.
     """
     [copied] = [rung for rung in plan.video if rung.copied]
     selection = _selection(probe, plan, picture=copied.name)
-    remuxed, renditions = await _copy(
+    remuxed, renditions = await _copy_and_upload(
         source_url,
         probe,
         selection,
@@ -96,7 +97,7 @@ def _selection(probe: Probe, plan: Plan, *, picture: str) -> Selection:
     )
 
 
-async def _copy(
+async def _copy_and_upload(
     source_url: str,
     probe: Probe,
     selection: Selection,

@@ -279,6 +279,9 @@ export function unsuitableReason(file, contentType, max_size_bytes, mayRepack = 
       const remedy = mayRepack ? OTHER_WAYS : REMEDIES[container.kind];
       return `${otherFormatText(container, name)} ${remedy}`;
     }
+    if (mayRepack) {
+      return gettext("“%(name)s” is neither a video nor sound. Choose another file.", { name });
+    }
     return gettext(
       "“%(name)s” isn’t a video. Choose an MP4 or QuickTime file: .mp4, .m4v or .mov.",
       { name },

@@ -88,6 +88,7 @@ export class FileUpload {
     const saved = await this.#savedOf(file);
     if (!repackedFrom) return new FileTransfer({ file, contentType, ...saved }, this.api);
     const { repackedTransfer } = await import("../repack/content.js");
+    // No later visit continues this upload, so the still isn't saved.
     const keeper = { still: "", onStill() {} };
     const source = { file, size_bytes, trim: null, ...saved };
     return repackedTransfer(this.repackUrl, source, keeper, this.api);

@@ -76,6 +76,7 @@ export class Composition {
   #picture = null;
   /** @type {VideoFrame | null} */
   #face = null;
+  #hasScreenEnded = false;
   #canvas = new OffscreenCanvas(2, 2);
   #context = contextOf(this.#canvas);
   /** @type {OffscreenCanvasRenderingContext2D | null} */
@@ -97,7 +98,12 @@ export class Composition {
     const face = videoTrack(screen) && videoTrack(camera);
     this.preview = new MediaStream([main]);
     if (face) this.#makePreview();
-    if (face) main.addEventListener("ended", () => this.#fillWithFace(), { signal });
+    if (face) {
+      const noteEnd = () => {
+        this.#hasScreenEnded = true;
+      };
+      main.addEventListener("ended", noteEnd, { signal });
+    }
     const pollMain = readFrames(
       main,
       (frame, captured_ms) => {
@@ -123,7 +129,7 @@ export class Composition {
 
   /** Return the current picture as a frame to be closed, null before the first one. */
   takeFrame() {
-    const picture = this.#main;
+    const picture = this.#filling;
     if (!picture || !this.size) return null;
     if (!this.#previewContext && this.#fits(picture)) return picture.clone();
     this.#compose(picture);
@@ -133,23 +139,27 @@ export class Composition {
 
   /** Show the current picture, while none are taken. */
   show() {
-    if (!this.#main || !this.#isPreviewDue) return;
-    this.#compose(this.#main);
+    if (!this.#filling || !this.#isPreviewDue) return;
+    this.#compose(this.#filling);
     this.#showPreview();
   }
 
-  /** Whether the screen, or the camera if it is recorded alone, is black. */
+  /** Whether what fills the film is black. */
   isBlack() {
-    if (!this.#main) return false;
+    if (!this.#filling) return false;
     this.#sampleContext.imageSmoothingQuality = "high";
-    this.#sampleContext.drawImage(this.#main, 0, 0, SAMPLE.width, SAMPLE.height);
+    this.#sampleContext.drawImage(this.#filling, 0, 0, SAMPLE.width, SAMPLE.height);
     const { data } = this.#sampleContext.getImageData(0, 0, SAMPLE.width, SAMPLE.height);
     return data.every((value, index) => index % 4 === 3 || value <= BLACK);
   }
 
-  /** What fills the film: the screen or a camera alone, or the camera of a screen that has ended. */
-  get #main() {
-    return this.#picture ?? this.#face;
+  /**
+   * What fills the film: the screen, or a camera alone. The camera beside a screen takes its place
+   * once that has ended, unless it is hidden.
+   */
+  get #filling() {
+    const showsFace = this.#hasScreenEnded && !this.bubble.isHidden;
+    return (showsFace && this.#face) || this.#picture;
   }
 
   /** A composed picture is previewed on a canvas of its own, while somebody can see it. */
@@ -178,12 +188,6 @@ export class Composition {
       },
       signal,
     );
-  }
-
-  #fillWithFace() {
-    if (!this.#face) return;
-    this.#picture?.close();
-    this.#picture = null;
   }
 
   #makePreview() {
@@ -220,7 +224,7 @@ export class Composition {
     // Bars, if the picture has another size than the first one.
     if (place.x >= 1 || place.y >= 1) this.#context.fillRect(0, 0, width, height);
     this.#context.drawImage(picture, place.x, place.y, place.width, place.height);
-    const hasBubble = this.#face !== picture && !this.bubble.isHidden;
+    const hasBubble = !this.#hasScreenEnded && !this.bubble.isHidden;
     if (this.#face && hasBubble) this.#drawBubble(this.#face);
   }
 

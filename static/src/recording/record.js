@@ -320,11 +320,9 @@ class RecordPage {
    * @param {Recording} recording @param {string} [reason] why it has ended by itself
    */
   async #finish(recording, reason = "") {
-    let file;
-    try {
-      file = await recording.spool.end();
-    } catch {
-      this.warnings.set("end", texts.NOT_WRITTEN);
+    const file = await recording.spool.end().catch(() => null);
+    if (!file) {
+      this.#leave(recording);
       return;
     }
     if (!file.size) {
@@ -340,6 +338,17 @@ class RecordPage {
     if (!(await published)) return;
     recording.forget();
     this.#enter("done");
+  }
+
+  /**
+   * Leave a recording whose file can't be ended now; a later visit of the page offers it.
+   * @param {Recording | null} recording
+   */
+  #leave(recording) {
+    recording?.leave();
+    this.#recording = null;
+    this.#enter("setup");
+    this.warnings.set("end", texts.NOT_WRITTEN);
   }
 
   async #discard() {
@@ -376,7 +385,13 @@ class RecordPage {
 
   /** Go on with a recording of an earlier visit. @param {import("./saved-recordings.js").Saved} saved */
   async #continue(saved) {
-    const recording = await Recording.resume(saved, this.tools);
+    let recording;
+    try {
+      recording = await Recording.resume(saved, this.tools);
+    } catch {
+      this.#leave(null);
+      return;
+    }
     if (!recording) {
       this.warnings.set("end", texts.TAKEN);
       return;
@@ -394,7 +409,7 @@ class RecordPage {
     const isRecording = this.#stage !== "setup";
     const hasBubble = Boolean(screen?.active && camera);
     const hide = element(this.root, "[data-hide]");
-    hide.hidden = !hasBubble;
+    hide.hidden = !(screen && camera);
     hide.setAttribute("aria-pressed", String(this.bubble.bubble.isHidden));
     element(this.root, "[data-bubble]").hidden = !hasBubble;
     element(this.root, "[data-bubble-hint]").hidden = !hasBubble;

@@ -163,6 +163,11 @@ export class Recording {
     this.#save({ isSafe: true });
   }
 
+  /** Stop the upload; the file stays in this browser. */
+  leave() {
+    this.#stop.abort(new DOMException("left", "AbortError"));
+  }
+
   /**
    * Delete the recording: its file, and what the portal has of it.
    * @throws {Error} the portal can't delete its video now

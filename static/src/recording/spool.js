@@ -37,7 +37,7 @@ export class Spool {
   /** Requests to the worker, by number. @type {Map<number, Request>} */
   #requests = new Map();
   #lastNumber = 0;
-  /** Why the worker has ended. @type {Error | null} */
+  /** First error outside of a request, with which the worker has ended. @type {Error | null} */
   #failure = null;
   #progress = new EventTarget();
 
@@ -46,7 +46,7 @@ export class Spool {
     this.name = name;
     this.#worker = new Worker(workerUrl, { type: "module", name: "spool" });
     this.#worker.addEventListener("message", ({ data }) => this.#handleMessage(data));
-    // Without a connection the worker itself can't be loaded, and a full disk can't be written to.
+    // The script can't be loaded without a connection, or a flush by the worker's timer has failed.
     this.#worker.addEventListener("error", ({ message }) => this.#fail(new Error(message)));
   }
 
@@ -71,8 +71,13 @@ export class Spool {
   }
 
   async #close() {
-    this.size_bytes = await this.#ask("cut");
-    await this.#ask("close");
+    try {
+      this.size_bytes = await this.#ask("cut");
+      await this.#ask("close");
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
     this.#worker.terminate();
     const handle = await (await openFolder()).getFileHandle(this.name);
     this.#wake();
@@ -81,7 +86,7 @@ export class Spool {
 
   /** Remove the file. */
   async remove() {
-    await this.end();
+    await this.end().catch(() => {});
     await removeSpooled(this.name);
   }
 
@@ -122,7 +127,9 @@ export class Spool {
 
   /** @param {Error} error */
   #fail(error) {
-    this.#failure = error;
+    this.#failure ??= error;
+    // Else it would keep the file open.
+    this.#worker.terminate();
     for (const { reject } of this.#requests.values()) reject(error);
     this.#wake();
   }

@@ -39,7 +39,7 @@ export const NO_FILES = gettext(
   "The recording didn’t start, because this browser keeps no files for this page. Are you connected, and is this no private window?",
 );
 export const NOT_WRITTEN = gettext(
-  "The end of the recording couldn’t be written to this computer. Make room on its disk, then reload this page to continue with what was recorded.",
+  "The end of the recording couldn’t be written to this computer. If its disk is full, make room. Then reload this page to continue with what was recorded.",
 );
 export const TAKEN = gettext("Another tab continues with this recording.");
 export const NO_PICTURE = gettext("Choose a screen or a camera first.");
