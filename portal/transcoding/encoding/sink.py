@@ -42,7 +42,7 @@ _CONCURRENT_PUTS = 4
 _PAUSE_BACKLOG_FILES = 48
 _RESUME_BACKLOG_FILES = 16
 
-# Takes the name of a rendition and a checked segment of it that is in storage.
+# Takes the name of a rendition and a segment of it that is in storage.
 OnStored = Callable[[str, Segment], None]
 # Checks the file of a segment with this number, beside its init segment.
 Check = Callable[[Path, int], Awaitable[None]]
@@ -122,8 +122,8 @@ async def upload_segments(
         async with slots:
             segment = await asyncio.to_thread(_inspect, path, await init_uploads[rendition])
             await put_file(sink, name, path)
+            on_stored(rendition, segment)
         await check(path, segment.number)
-        on_stored(rendition, segment)
         await asyncio.to_thread(path.unlink)
         return segment
 
@@ -134,7 +134,8 @@ async def upload_segments(
             while not is_over:
                 is_over = writing.done()  # before the search, so that the last one is complete
                 finished = await asyncio.to_thread(_finished_segments, folder, names, end=end)
-                for name in sorted(finished - uploads.keys()):
+                # Viewers of the unfinished film need each segment of all renditions.
+                for name in sorted(finished - uploads.keys(), key=segment_number):
                     rendition = name.partition("/")[0]
                     if rendition not in init_uploads:
                         expected = (inits or {}).get(rendition)
