@@ -127,9 +127,9 @@ async def queue_encode(attempt: OpenAttempt, planned: Plan, source: Source) -> N
 
 
 async def forget_shown(attempt: OpenAttempt, notes: Sequence[Note]) -> None:
-    """Forget the segments of a copy that failed, and add notes about the source of its version.
+    """Delete the records of all segments of the attempt's version, and add notes to the version.
 
-    Raises `LeaseLost`.
+    The files stay in storage. Raises `LeaseLost`, and changes nothing then.
     """
     async with transaction():
         version = await lock_version(attempt.version_id)

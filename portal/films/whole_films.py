@@ -250,7 +250,12 @@ async def _copy(
 async def _copy_alone(
     attempt: OpenAttempt, source: Source, plan: Plan, reports: Reports, storing: Mapping[str, Any]
 ) -> dict[str, Rendition]:
-    """Copy a picture beside which no other is made, and its sound, as `_copy`."""
+    """Copy the streams of a plan that has no other picture than the copied one.
+
+    Returns the copied renditions by name; sound that can't be copied is missing. If viewers may
+    watch the copy meanwhile, its segments are reported. Raises `CopyUndeliverable`, or in its place
+    `ShownCopyFailed` if they were.
+    """
     is_shown = await _may_be_shown(attempt, source.probe, plan)
     try:
         made = await copy_streams(
@@ -281,10 +286,11 @@ def _copy_progress(reports: Reports, source: Source, *, share: float) -> OnFfmpe
 async def _discard_shown(
     attempt: OpenAttempt, is_shown: bool, reason: str, *notes: errors.Note
 ) -> None:
-    """Let no viewer get segments of a copy that isn't used.
+    """Let no viewer get segments of a copy that isn't used, for this reason.
 
-    Those of an attempt whose worker was killed are forgotten. If this attempt has shown its own
-    (`is_shown`), it can't go on in the same folder, and raises `ShownCopyFailed`.
+    If this attempt has shown its own (`is_shown`), raises `ShownCopyFailed` with the reason and the
+    notes, after which the attempt has to end. Otherwise deletes the records of segments that an
+    earlier attempt may have shown before its worker was killed.
     """
     if is_shown:
         raise ShownCopyFailed(reason, *notes)

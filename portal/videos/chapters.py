@@ -38,8 +38,8 @@ MAX_TITLE_LENGTH = 200
 # Fewer times in a description are no list of chapters.
 LEAST_TIMES = 3
 COLUMNS = """
-SELECT saved, of_file, description, described_times, duration_s, keep
-FROM videos LEFT JOIN chapters ON video_id = videos.id WHERE videos.id = %s
+SELECT videos.id, saved, of_file, description, described_times, duration_s, keep
+FROM videos LEFT JOIN chapters ON video_id = videos.id WHERE videos.id = ANY(%s)
 """
 SAVE = """
 INSERT INTO chapters (video_id, saved) VALUES (%s, %s)
@@ -108,8 +108,13 @@ def chapters_of(row: Row | None, video: Row) -> Chapters:
 
 async def read_chapters(video_id: UUID) -> Chapters:
     """Return the present chapters of a video."""
-    [row] = await fetch_rows(COLUMNS, video_id)
-    return chapters_of(row, row)
+    return (await read_all_chapters([video_id]))[video_id]
+
+
+async def read_all_chapters(video_ids: Sequence[UUID]) -> dict[UUID, Chapters]:
+    """Return the present chapters of some videos, by video."""
+    rows = await fetch_rows(COLUMNS, list(video_ids))
+    return {row["id"]: chapters_of(row, row) for row in rows}
 
 
 def chapters_fault(chapters: Sequence[Chapter]) -> str | None:
@@ -138,7 +143,7 @@ async def save_chapters(
     """
     async with transaction():
         await locked_video(video_id)
-        [row] = await fetch_rows(COLUMNS, video_id)
+        [row] = await fetch_rows(COLUMNS, [video_id])
         present = chapters_of(row, row)
         saved = Chapters(tuple(chapters))
         if saved == present:

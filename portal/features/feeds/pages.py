@@ -46,7 +46,6 @@ COMMON_VALUES = {
     "chapters_type": CHAPTERS_TYPE,
     "own_base": own_base,
     "public_url": public_url,
-    "read_chapters": read_chapters,
     "stream_below": stream_below,
 }
 # Time for a client to receive an enclosure that the portal passes on. Players may pause.

@@ -32,6 +32,7 @@ from portal.films.version_hooks import VersionChange
 from portal.queue.jobs import REQUESTER
 from portal.transcoding.planning.described_times import DescribedTimes
 from portal.uploads.quotas import Quota
+from portal.videos.chapters import Chapters, read_all_chapters
 
 # Longest short side of the picture in a feed, in pixels.
 MAX_SIDE = 720
@@ -62,6 +63,7 @@ class Episode:
     file: SavedFile
     description: str
     languages: Sequence[str]
+    has_chapters: bool
 
 
 async def read_episodes(videos: Sequence[Video], suffix: str, *, quota: Quota) -> list[Episode]:
@@ -89,6 +91,7 @@ async def read_episodes(videos: Sequence[Video], suffix: str, *, quota: Quota) -
     languages = await Caption.filter(
         video_id__in=list(ready), cue_count__gt=0, text__isnull=False
     ).values_list("video_id", "language")
+    chapters = await read_all_chapters(list(ready))
     return [
         Episode(
             video=video,
@@ -99,6 +102,7 @@ async def read_episodes(videos: Sequence[Video], suffix: str, *, quota: Quota) -
                 DescribedTimes.of(video.described_times, video.keep, video.duration_s),
             ),
             languages=[language for video_id, language in languages if video_id == video.id],
+            has_chapters=bool(chapters.get(video.id, Chapters()).chapters),
         )
         for video in videos
         if video.id in ready

@@ -52,10 +52,11 @@ class Remuxed:
 class Selection:
     """Tracks and times of a source that are copied.
 
-    `tracks` has the indexes of the source's streams by the names of their renditions, the picture
-    first. `end_s` is the latest end of the last frame, in seconds of the film. Edit lists hide the
-    first `lead_s` seconds of the media, and each rendition from a time of the film on, which is in
-    `hidden_from_s`. `lead_s` is None if FFmpeg itself follows edit lists.
+    `tracks` has the indexes of streams, as FFmpeg counts all of a source, by the names of their
+    renditions, the picture first. Times of the film count from its first shown frame. Nothing is
+    copied after `end_s`. Edit lists may hide the beginning of all tracks, which lasts `lead_s`
+    seconds, and the end of a rendition from `hidden_from_s` on. None as `lead_s` leaves edit lists
+    to FFmpeg.
     """
 
     tracks: Mapping[str, int]

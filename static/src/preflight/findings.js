@@ -354,8 +354,9 @@ export function contentTypeOf({ name, type }) {
 }
 
 /**
- * Return the content type of what is sent of a file where other formats are repacked to MP4.
- * @param {File} file @returns {string | null} null if it can't be sent
+ * Return the content type under which a page that can repack files sends one, by its name and type:
+ * MP4 for the formats that are repacked, also for sound, otherwise the type of the file itself.
+ * @param {File} file @returns {string | null} null if the portal doesn't accept the file
  */
 export const sentTypeOf = (file) =>
   repackableByName(file.name) ? "video/mp4" : contentTypeOf(file);
