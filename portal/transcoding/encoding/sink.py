@@ -111,48 +111,81 @@ async def upload_segments(
     """
     for name in names:
         await asyncio.to_thread((folder / name).mkdir, parents=True, exist_ok=True)
-    init_uploads = dict[str, asyncio.Task[bytes]]()
-    uploads = dict[str, asyncio.Task[Segment]]()
-    slots = asyncio.Semaphore(_CONCURRENT_PUTS)
     paused = asyncio.Event()
-
-    async def upload(name: str) -> Segment:
-        rendition = name.partition("/")[0]
-        path = folder / name
-        async with slots:
-            segment = await asyncio.to_thread(_inspect, path, await init_uploads[rendition])
-            await put_file(sink, name, path)
-            on_stored(rendition, segment)
-        await check(path, segment.number)
-        await asyncio.to_thread(path.unlink)
-        return segment
-
     with span("upload"):
         async with task_group() as tasks:
+            uploads = _Uploads(folder, sink, on_stored, check, inits or {}, tasks)
             writing = tasks.create_task(write(paused))
             is_over = False
             while not is_over:
                 is_over = writing.done()  # before the search, so that the last one is complete
-                finished = await asyncio.to_thread(_finished_segments, folder, names, end=end)
-                # Viewers of the unfinished film need each segment of all renditions.
-                for name in sorted(finished - uploads.keys(), key=segment_number):
-                    rendition = name.partition("/")[0]
-                    if rendition not in init_uploads:
-                        expected = (inits or {}).get(rendition)
-                        put_init = _put_init(rendition, folder, sink, expected)
-                        init_uploads[rendition] = tasks.create_task(put_init)
-                    uploads[name] = tasks.create_task(upload(name))
-                backlog_files = sum(not task.done() for task in uploads.values())
+                uploads.begin(await asyncio.to_thread(_finished_segments, folder, names, end=end))
+                backlog_files = uploads.count_unfinished()
                 if backlog_files > _PAUSE_BACKLOG_FILES:
                     paused.set()
                 elif backlog_files < _RESUME_BACKLOG_FILES:
                     paused.clear()
                 await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
-    segments = {name: task.result() for name, task in uploads.items()}
-    renditions = {
-        name: _rendition(name, task.result(), segments) for name, task in init_uploads.items()
-    }
-    return writing.result(), renditions
+    return writing.result(), uploads.renditions()
+
+
+class _Uploads:
+    """Uploads of the init segments and segments in a folder, as tasks of a group.
+
+    Arguments are those of `upload_segments`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        sink: Sink,
+        on_stored: OnStored,
+        check: Check,
+        inits: Mapping[str, bytes],
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._folder = folder
+        self._sink = sink
+        self._on_stored = on_stored
+        self._check = check
+        self._inits = inits
+        self._tasks = tasks
+        self._slots = asyncio.Semaphore(_CONCURRENT_PUTS)
+        self._of_inits = dict[str, asyncio.Task[bytes]]()
+        self._of_segments = dict[str, asyncio.Task[Segment]]()
+
+    def begin(self, finished: set[str]) -> None:
+        """Begin to upload finished segments, given by their names, unless this was done before."""
+        # Viewers of the unfinished film need each segment of all renditions.
+        for name in sorted(finished - self._of_segments.keys(), key=segment_number):
+            rendition = name.partition("/")[0]
+            if rendition not in self._of_inits:
+                expected = self._inits.get(rendition)
+                put_init = _put_init(rendition, self._folder, self._sink, expected)
+                self._of_inits[rendition] = self._tasks.create_task(put_init)
+            self._of_segments[name] = self._tasks.create_task(self._upload(name))
+
+    async def _upload(self, name: str) -> Segment:
+        rendition = name.partition("/")[0]
+        path = self._folder / name
+        async with self._slots:
+            segment = await asyncio.to_thread(_inspect, path, await self._of_inits[rendition])
+            await put_file(self._sink, name, path)
+            self._on_stored(rendition, segment)
+        await self._check(path, segment.number)
+        await asyncio.to_thread(path.unlink)
+        return segment
+
+    def count_unfinished(self) -> int:
+        """Return the number of segments that are not stored and checked yet."""
+        return sum(not task.done() for task in self._of_segments.values())
+
+    def renditions(self) -> dict[str, Rendition]:
+        """Return the renditions by name, once all tasks are done."""
+        segments = {name: task.result() for name, task in self._of_segments.items()}
+        return {
+            name: _rendition(name, task.result(), segments) for name, task in self._of_inits.items()
+        }
 
 
 def _rendition(name: str, init: bytes, segments: Mapping[str, Segment]) -> Rendition:
