@@ -24,10 +24,11 @@ SHARE = """title => {
 KEY_FRAME_INTERVAL_S = 2
 # The clock of the sources themselves is only this exact.
 IN_STEP_S = 0.04
-RECORD = """async ({ seconds, sources }) => {
+RECORD = """async ({ seconds, sources, untilHeard = false }) => {
     const opened = await openSources(sources);
     const { recorder, chunks, events, levels } = await record(opened);
     await reach(recorder, seconds);
+    while (untilHeard && !levels.some((level) => level > 0.1)) await wait(20);
     const { duration_s } = await recorder.stop();
     return { duration_s, events, levels, data: await bytesOf(chunks) };
 }"""
@@ -79,9 +80,13 @@ async def flashing(capturing: Browser, recorder_url: str) -> dict[str, Any]:
     return result
 
 
-async def record(page: Page, seconds: float, **sources: Any) -> tuple[Film, dict[str, Any]]:
-    """Record; return the film, and what the recorder said."""
-    result = await page.evaluate(RECORD, {"seconds": seconds, "sources": sources})
+async def record(
+    page: Page, seconds: float, *, until_heard: bool = False, **sources: Any
+) -> tuple[Film, dict[str, Any]]:
+    """Record at least so long, and until there is sound; return the film, and what was said."""
+    result = await page.evaluate(
+        RECORD, {"seconds": seconds, "sources": sources, "untilHeard": until_heard}
+    )
     film = decode(decode_base64(result["data"]))
     return film, result
 
@@ -236,7 +241,8 @@ async def test_tab_with_its_sound_camera_and_microphone_are_one_film(page: Page)
     shared = await page.context.new_page()
     await shared.goto(page.url)
     await shared.evaluate(SHARE, SHARED_TITLE)
-    film, result = await record(page, 3, display={}, camera={}, microphone={})
+    # A busy computer takes seconds to start a device of sound.
+    film, result = await record(page, 2, until_heard=True, display={}, camera={}, microphone={})
     red, green, blue = film.pictures[-1].pixels[20, 20]
     assert (red < 60, green > 200, blue < 60) == (True, True, True)
     # The camera's bubble is at the lower right.
@@ -246,7 +252,6 @@ async def test_tab_with_its_sound_camera_and_microphone_are_one_film(page: Page)
     # Chromium's fake device also makes the sound of a shared tab.
     assert abs(film.sound).max() > 0.1
     assert film.rate == 48_000
-    assert max(result["levels"]) > 0
     assert result["events"] == []
 
 
