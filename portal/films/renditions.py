@@ -135,8 +135,7 @@ async def forget_shown(attempt: OpenAttempt, notes: Sequence[Note]) -> None:
         version = await lock_version(attempt.version_id)
         await attempts.hold(attempt)
         await delete_progress(attempt.version_id)
-        present = version.notes if version else []
-        await Version.filter(id=attempt.version_id).update(notes=[*present, *notes])
+        await _add_notes(version, notes)
 
 
 async def publish(
@@ -194,10 +193,14 @@ async def add(attempt: OpenAttempt, output: PassOutput) -> None:
         notes = set(output.notes)
         if output.has_faults and await _withdraw_copy(attempt.version):
             notes.add(Note.COPY_UNDELIVERABLE)
-        present = version.notes if version else []
-        added = sorted(note.value for note in notes if note.value not in present)
-        if added:
-            await Version.filter(id=attempt.version_id).update(notes=[*present, *added])
+        await _add_notes(version, notes)
+
+
+async def _add_notes(version: Version | None, notes: Collection[Note]) -> None:
+    """Add notes that a locked version doesn't have; None is a deleted version."""
+    added = sorted(note.value for note in notes if version and note.value not in version.notes)
+    if version and added:
+        await Version.filter(id=version.id).update(notes=[*version.notes, *added])
 
 
 async def master_entries(version: Version) -> list[Entry]:

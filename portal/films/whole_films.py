@@ -239,12 +239,12 @@ async def _copy(
     if len(plan.video) == 1:
         return await _copy_alone(attempt, source, plan, reports, storing)
     on_progress = _copy_progress(reports, source, share=COPY_SHARE)
-    made = await copy_streams(source.url, source.probe, plan, on_progress=on_progress, **storing)
+    copies = await copy_streams(source.url, source.probe, plan, on_progress=on_progress, **storing)
     # Viewers of the unfinished film need copied sound beside the encoded picture.
-    for name in made.keys() - copied:
-        for segment in made[name].segments:
+    for name in copies.keys() - copied:
+        for segment in copies[name].segments:
             reports.report_stored(name, segment)
-    return made
+    return copies
 
 
 async def _copy_alone(
@@ -258,7 +258,7 @@ async def _copy_alone(
     """
     is_shown = await _may_be_shown(attempt, source.probe, plan)
     try:
-        made = await copy_streams(
+        copies = await copy_streams(
             source.url,
             source.probe,
             plan,
@@ -269,9 +269,9 @@ async def _copy_alone(
     except errors.CopyUndeliverable as exc:
         await _discard_shown(attempt, is_shown, str(exc), errors.Note.COPY_UNDELIVERABLE)
         raise
-    if any(rung.copied and rung.name not in made for rung in plan.audio):
+    if any(rung.copied and rung.name not in copies for rung in plan.audio):
         await _discard_shown(attempt, is_shown, "the sound can't be copied")
-    return made
+    return copies
 
 
 def _copy_progress(reports: Reports, source: Source, *, share: float) -> OnFfmpegProgress:

@@ -83,7 +83,10 @@ async def flashing(capturing: Browser, recorder_url: str) -> dict[str, Any]:
 async def record(
     page: Page, seconds: float, *, until_heard: bool = False, **sources: Any
 ) -> tuple[Film, dict[str, Any]]:
-    """Record at least so long, and until there is sound; return the film, and what was said."""
+    """Record so long at least, and until there is sound if asked for.
+
+    Returns the film, and the recorder's duration, events and levels.
+    """
     result = await page.evaluate(
         RECORD, {"seconds": seconds, "sources": sources, "untilHeard": until_heard}
     )
@@ -252,6 +255,7 @@ async def test_tab_with_its_sound_camera_and_microphone_are_one_film(page: Page)
     # Chromium's fake device also makes the sound of a shared tab.
     assert abs(film.sound).max() > 0.1
     assert film.rate == 48_000
+    assert max(result["levels"]) > 0
     assert result["events"] == []
 
 

@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
@@ -114,7 +115,14 @@ async def upload_segments(
     paused = asyncio.Event()
     with span("upload"):
         async with task_group() as tasks:
-            uploads = _Uploads(folder, sink, on_stored, check, inits or {}, tasks)
+            uploads = _Uploads(
+                folder=folder,
+                sink=sink,
+                on_stored=on_stored,
+                check=check,
+                inits=inits or {},
+                tasks=tasks,
+            )
             writing = tasks.create_task(write(paused))
             is_over = False
             while not is_over:
@@ -129,30 +137,22 @@ async def upload_segments(
     return writing.result(), uploads.renditions()
 
 
+@dataclass(kw_only=True, slots=True)
 class _Uploads:
     """Uploads of the init segments and segments in a folder, as tasks of a group.
 
-    Arguments are those of `upload_segments`.
+    Its public fields are arguments of `upload_segments`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        sink: Sink,
-        on_stored: OnStored,
-        check: Check,
-        inits: Mapping[str, bytes],
-        tasks: asyncio.TaskGroup,
-    ) -> None:
-        self._folder = folder
-        self._sink = sink
-        self._on_stored = on_stored
-        self._check = check
-        self._inits = inits
-        self._tasks = tasks
-        self._slots = asyncio.Semaphore(_CONCURRENT_PUTS)
-        self._of_inits = dict[str, asyncio.Task[bytes]]()
-        self._of_segments = dict[str, asyncio.Task[Segment]]()
+    folder: Path
+    sink: Sink
+    on_stored: OnStored
+    check: Check
+    inits: Mapping[str, bytes]
+    tasks: asyncio.TaskGroup
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_PUTS))
+    _of_inits: dict[str, asyncio.Task[bytes]] = field(default_factory=dict)
+    _of_segments: dict[str, asyncio.Task[Segment]] = field(default_factory=dict)
 
     def begin(self, finished: set[str]) -> None:
         """Begin to upload finished segments, given by their names, unless this was done before."""
@@ -160,19 +160,19 @@ class _Uploads:
         for name in sorted(finished - self._of_segments.keys(), key=segment_number):
             rendition = name.partition("/")[0]
             if rendition not in self._of_inits:
-                expected = self._inits.get(rendition)
-                put_init = _put_init(rendition, self._folder, self._sink, expected)
-                self._of_inits[rendition] = self._tasks.create_task(put_init)
-            self._of_segments[name] = self._tasks.create_task(self._upload(name))
+                expected = self.inits.get(rendition)
+                put_init = _put_init(rendition, self.folder, self.sink, expected)
+                self._of_inits[rendition] = self.tasks.create_task(put_init)
+            self._of_segments[name] = self.tasks.create_task(self._upload(name))
 
     async def _upload(self, name: str) -> Segment:
         rendition = name.partition("/")[0]
-        path = self._folder / name
+        path = self.folder / name
         async with self._slots:
             segment = await asyncio.to_thread(_inspect, path, await self._of_inits[rendition])
-            await put_file(self._sink, name, path)
-            self._on_stored(rendition, segment)
-        await self._check(path, segment.number)
+            await put_file(self.sink, name, path)
+            self.on_stored(rendition, segment)
+        await self.check(path, segment.number)
         await asyncio.to_thread(path.unlink)
         return segment
 

@@ -12,11 +12,10 @@ import { isRunning } from "./selectors.js";
 import { statusOf } from "./texts.js";
 import { newUpload, withFile, withTransferUpdate } from "./upload.js";
 
+/** @typedef {import("./transfer.js").AnyTransfer} AnyTransfer */
+
 export class FileUpload {
-  /**
-   * Transfer of the last file, which continues after a failure.
-   * @type {import("./transfer.js").Transfer<File | null> | null}
-   */
+  /** Transfer of the last file, which continues after a failure. @type {AnyTransfer | null} */
   #transfer = null;
   #stop = new AbortController();
   #upload = newUpload(1);
@@ -82,7 +81,7 @@ export class FileUpload {
 
   /**
    * @param {import("./upload.js").Upload} upload @param {File} file @param {string} contentType
-   * @returns {Promise<import("./transfer.js").Transfer<File | null>>}
+   * @returns {Promise<AnyTransfer>}
    */
   async #newTransfer({ repackedFrom, size_bytes }, file, contentType) {
     const saved = await this.#savedOf(file);
@@ -120,7 +119,7 @@ export class FileUpload {
     }
   }
 
-  /** Save an upload for later visits, or remove the saved one. @param {import("./transfer.js").Transfer<File | null> | null} transfer */
+  /** Save an upload for later visits, or remove the saved one. @param {AnyTransfer | null} transfer */
   #save(transfer) {
     if (!this.savedAs) return;
     const { key, fingerprint, file } = transfer ?? {};

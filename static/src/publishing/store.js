@@ -21,7 +21,7 @@ import { arrivedOf } from "./transfer.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {import("./transfer.js").Transfer<File | null>} AnyTransfer */
+/** @typedef {import("./transfer.js").AnyTransfer} AnyTransfer */
 /** @typedef {{ transfer: AnyTransfer, stop: AbortController, ended: Promise<void> }} Run */
 /** @typedef {import("./api.js").Urls & { preflightUrl: string, repackUrl: string }} Urls */
 /** @typedef {Pick<State, "limits" | "blank"> & { urls: Urls }} Page */

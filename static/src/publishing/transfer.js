@@ -22,6 +22,7 @@ const SILENCE_MS = 4_000;
  *   isSilent?: boolean }} TransferUpdate
  */
 /** @typedef {(update: TransferUpdate) => void} Report */
+/** @typedef {Transfer<File | null>} AnyTransfer */
 /**
  * Name and content type of what is sent, and its size, null if it is unknown.
  * @typedef {{ name: string, contentType: string, size_bytes: number | null }} Target

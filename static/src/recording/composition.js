@@ -76,7 +76,8 @@ export class Composition {
   #picture = null;
   /** @type {VideoFrame | null} */
   #face = null;
-  #hasScreenEnded = false;
+  /** Screen that has a camera beside it. @type {MediaStreamTrack | null} */
+  #screen = null;
   #canvas = new OffscreenCanvas(2, 2);
   #context = contextOf(this.#canvas);
   /** @type {OffscreenCanvasRenderingContext2D | null} */
@@ -97,12 +98,9 @@ export class Composition {
     if (!main) throw new TypeError("A recording needs a screen or a camera.");
     const face = videoTrack(screen) && videoTrack(camera);
     this.preview = new MediaStream([main]);
-    if (face) this.#makePreview();
     if (face) {
-      const noteEnd = () => {
-        this.#hasScreenEnded = true;
-      };
-      main.addEventListener("ended", noteEnd, { signal });
+      this.#screen = main;
+      this.#makePreview();
     }
     const pollMain = readFrames(
       main,
@@ -160,6 +158,10 @@ export class Composition {
   get #filling() {
     const showsFace = this.#hasScreenEnded && !this.bubble.isHidden;
     return (showsFace && this.#face) || this.#picture;
+  }
+
+  get #hasScreenEnded() {
+    return this.#screen?.readyState === "ended";
   }
 
   /** A composed picture is previewed on a canvas of its own, while somebody can see it. */

@@ -205,7 +205,6 @@ class RecordPage {
   #handleWarning({ kind, device, isOver }) {
     if (!this.setup.hasPicture) return;
     this.warnings.set(`${kind} ${device}`, isOver ? "" : texts.warningText({ kind, device }));
-    this.#drawSources();
   }
 
   /** Keep bytes of the film. @param {Uint8Array} bytes @param {number} duration_s */
@@ -407,9 +406,9 @@ class RecordPage {
   #drawSources() {
     const { screen, camera } = this.setup.streams;
     const isRecording = this.#stage !== "setup";
-    const hasBubble = Boolean(screen?.active && camera);
+    const hasBubble = Boolean(screen && camera);
     const hide = element(this.root, "[data-hide]");
-    hide.hidden = !(screen && camera);
+    hide.hidden = !hasBubble;
     hide.setAttribute("aria-pressed", String(this.bubble.bubble.isHidden));
     element(this.root, "[data-bubble]").hidden = !hasBubble;
     element(this.root, "[data-bubble-hint]").hidden = !hasBubble;

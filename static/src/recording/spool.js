@@ -37,7 +37,7 @@ export class Spool {
   /** Requests to the worker, by number. @type {Map<number, Request>} */
   #requests = new Map();
   #lastNumber = 0;
-  /** First error outside of a request, with which the worker has ended. @type {Error | null} */
+  /** Error for which the worker was ended. @type {Error | null} */
   #failure = null;
   #progress = new EventTarget();
 
