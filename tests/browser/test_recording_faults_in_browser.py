@@ -28,6 +28,11 @@ if (open) navigator.mediaDevices.getUserMedia = async (wanted) => {
     streams.push(stream);
     return stream;
 };
+const share = navigator.mediaDevices?.getDisplayMedia.bind(navigator.mediaDevices);
+if (share) navigator.mediaDevices.getDisplayMedia = async (wanted) => {
+    globalThis.screen_ = await share(wanted);
+    return screen_;
+};
 """
 FAIL_AT_FLUSH = """
 let flushes = 0;
@@ -113,6 +118,22 @@ async def test_unplugged_devices_are_named_and_what_was_recorded_is_kept(page: P
     await expect(warnings).to_have_text(
         ["The camera was unplugged, so the recording has stopped. What was recorded is kept."]
     )
+
+
+@pytest.mark.slow
+async def test_camera_can_be_hidden_after_the_screen_has_ended(page: Page) -> None:
+    await open_recorder(page)
+    await choose_sources(page, "Screen, window or tab", "Camera")
+    await record_past(page, 1)
+    await page.evaluate("() => screen_.getVideoTracks()[0].dispatchEvent(new Event('ended'))")
+    await expect(page.locator("[data-warnings] li")).to_have_text(
+        "The screen is no longer shared. The recording goes on without it."
+    )
+    await expect(page.get_by_role("group", name="Camera in the picture")).to_be_hidden()
+    await page.keyboard.press("c")
+    await expect(page.get_by_role("button", name="Hide camera", pressed=True)).to_be_visible()
+    await page.keyboard.press("s")
+    await expect(address_of(page)).to_be_visible()
 
 
 async def test_camera_that_ends_while_the_page_counts_down_starts_no_recording(page: Page) -> None:

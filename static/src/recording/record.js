@@ -408,7 +408,8 @@ class RecordPage {
     const isRecording = this.#stage !== "setup";
     const hasBubble = Boolean(screen && camera);
     const hide = element(this.root, "[data-hide]");
-    hide.hidden = !hasBubble;
+    // A camera that fills the picture in place of the screen can be hidden, too.
+    hide.hidden = !(camera && this.#recorder?.hasScreen);
     hide.setAttribute("aria-pressed", String(this.bubble.bubble.isHidden));
     element(this.root, "[data-bubble]").hidden = !hasBubble;
     element(this.root, "[data-bubble-hint]").hidden = !hasBubble;

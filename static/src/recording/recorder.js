@@ -155,6 +155,11 @@ export class Recorder extends EventTarget {
     return this.#composition.preview;
   }
 
+  /** Whether it began with a screen, which may have ended. */
+  get hasScreen() {
+    return Boolean(this.#sources.screen);
+  }
+
   /** @type {Bubble} */
   get bubble() {
     return this.#composition.bubble;
